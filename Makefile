@@ -1,0 +1,71 @@
+# Everything runs in .venv, which the first target that needs it creates.
+# `make demo` and `make test` are all that a newcomer has to know.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Two test processes share the cores; a BLAS pool in each would only make them wait for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
+
+.PHONY: help setup demo test test-slow test-lowest check lint types doctest format bench clean
+
+help:
+	@echo "make demo         fit duels on the digits data, print a table, draw output/demo.png"
+	@echo "make test         run the tests"
+	@echo "make check        tests, ruff, mypy and doctests: what CI runs"
+	@echo "make test-slow    the tests that take minutes"
+	@echo "make test-lowest  the tests with the lowest supported versions"
+	@echo "make bench        measurements against peers"
+	@echo "make format       let ruff rewrite what it can"
+
+setup: $(READY)
+
+$(READY): pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "duelrank needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --compile --editable '.[dev]'
+	$(BIN)/python -m compileall -q src
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: $(READY)
+	$(PYTEST) -m "not slow"
+
+test-slow: $(READY)
+	$(PYTEST) -m slow
+
+check: lint types test doctest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+doctest: $(READY)
+	$(BIN)/python -m pytest -q --doctest-modules src
+	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md docs
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+test-lowest:
+	test -d .venv-lowest || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+		numpy==1.26.0 scipy==1.11.2 scikit-learn==1.6.0 matplotlib==3.8.0 pandas==2.1.1 \
+		networkx==3.2 rich==13.0.0 hypothesis==6.90.0 pytest==8.0.0 pytest-xdist==3.5.0
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 -m "not slow"
+
+clean:
+	rm -rf $(VENV) .venv-lowest output .pytest_cache .mypy_cache .ruff_cache .hypothesis

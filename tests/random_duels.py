@@ -1,0 +1,31 @@
+"""Random tournaments and rankings for the tests, and brute force over all K! orders."""
+
+from itertools import permutations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from duelrank import pairs
+
+
+def random_margins(rng, n_rows, n_classes):
+    return rng.normal(size=(n_rows, len(pairs(n_classes)[0])))
+
+
+def random_ranks(rng, n_rows, n_classes):
+    return np.argsort(rng.random((n_rows, n_classes)), axis=1) + 1
+
+
+def ranks_of_rows(n_classes, n_rows):
+    """Strategy: (n_rows, K) ranks."""
+    row = st.permutations(range(1, n_classes + 1))
+    return st.lists(row, min_size=n_rows, max_size=n_rows).map(np.array)
+
+
+def cheapest_by_brute_force(weights):
+    """Cost of the best order of one (K, K) weight matrix."""
+    n_classes = len(weights)
+    return min(
+        np.tril(weights[np.ix_(order, order)], k=-1).sum()
+        for order in map(list, permutations(range(n_classes)))
+    )

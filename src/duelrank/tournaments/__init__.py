@@ -1,0 +1,41 @@
+"""Tournaments: the duels of a point, and the scores and orders that come out of them.
+
+A *tournament* says for every two of K labels which one wins: ``beats[a, b]`` is True when a
+wins its duel with b, and then ``beats[b, a]`` is False. Arrays hold n of them, (n, K, K).
+A label's *losses* are the duels it loses; the tournament is *transitive* when the losses are
+0, 1, …, K−1 in some order, and then one plus the losses are the ranks. Otherwise it has a
+*cycle*, and labels tie.
+
+>>> import numpy as np
+>>> beats = beats_from_margins([[-1.0, 2.0, -0.5]], n_classes=3)
+>>> duel_losses(beats)
+array([[1, 1, 1]])
+>>> is_transitive(beats)
+array([False])
+>>> feedback_arc_set_order(beats)
+array([[0, 1, 2]])
+"""
+
+from duelrank.tournaments._copeland import beats_from_margins, copeland_scores, duel_losses
+from duelrank.tournaments._coupling import couple
+from duelrank.tournaments._cycles import components, in_cycle, is_transitive
+from duelrank.tournaments._feedback_arc_set import (
+    FeedbackArcSet,
+    feedback_arc_set,
+    feedback_arc_set_order,
+)
+from duelrank.tournaments._tournament import Tournaments
+
+__all__ = [
+    "FeedbackArcSet",
+    "Tournaments",
+    "beats_from_margins",
+    "components",
+    "copeland_scores",
+    "couple",
+    "duel_losses",
+    "feedback_arc_set",
+    "feedback_arc_set_order",
+    "in_cycle",
+    "is_transitive",
+]

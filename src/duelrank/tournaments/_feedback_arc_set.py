@@ -1,0 +1,291 @@
+"""Minimum feedback arc sets: the order of the labels that loses the least.
+
+`weights[i, a, b]` is what is lost by placing b before a. With ``weights = beats`` the loss is
+the number of duels that the order contradicts; reversing these is the smallest change that
+makes the tournament transitive (the minimum feedback arc set).
+
+Any pair on its own wants its heavier direction. These wishes form a tournament, and only inside
+its components of three or more labels do they contradict each other. So every row is cut into
+components, equal ones are solved once, and each is solved by the first method that can:
+
+- up to 16 labels: dynamic programming over subsets, all components of one size together, exact;
+- up to 30 labels: a mixed integer program (``scipy.optimize.milp``), exact unless it
+  needs more nodes than it may search;
+- otherwise: Copeland order improved by moving single labels until no move helps, a heuristic.
+
+The result says for every row whether its order is proved to be optimal.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+from duelrank._pairs import pairs
+from duelrank.tournaments._cycles import components_from_losses
+
+MAX_SUBSETS_SIZE = 16
+MAX_MILP_SIZE = 30
+# A limit of nodes and not of seconds: the same input gives the same order on every machine.
+MILP_NODES = 1000
+WORKING_SET_BYTES = 2**25
+
+
+class FeedbackArcSet(NamedTuple):
+    """Result of `feedback_arc_set`.
+
+    Attributes
+    ----------
+    order : ndarray of int, of shape (n, K) or (K,)
+        Codes of the labels, best first.
+    cost : ndarray of float, of shape (n,), or float
+        What the order loses: Σ weights[a, b] over all b placed before a.
+    exact : ndarray of bool, of shape (n,), or bool
+        Whether the order is proved to lose the least: False where the heuristic for large cycles
+        was used.
+    """
+
+    order: Any
+    cost: Any
+    exact: Any
+
+
+def feedback_arc_set(weights: ArrayLike) -> FeedbackArcSet:
+    """Find the order that loses the least, its cost, and whether it is proved optimal.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n, K, K) or (K, K)
+        ``weights[i, a, b]``: what is lost by placing b before a; non-negative. The diagonal is
+        ignored. A tournament's ``beats`` count contradicted duels.
+
+    Returns
+    -------
+    result : FeedbackArcSet
+        Named tuple of order, cost and exact. Among equally good orders up to 16 labels the
+        first one in the dictionary is returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cycle = np.array([[0, 2, 0], [0, 0, 5], [3, 0, 0]])
+    >>> order, cost, exact = feedback_arc_set(cycle)
+    >>> order
+    array([1, 2, 0])
+    >>> float(cost), bool(exact)
+    (2.0, True)
+    """
+    array = np.asarray(weights, dtype=np.float64)
+    if array.ndim not in (2, 3) or array.shape[-1] != array.shape[-2]:
+        raise ValueError(
+            f"weights must have shape (n, K, K), or (K, K) for one row; got {array.shape}."
+        )
+    if not np.all(np.isfinite(array)) or np.any(array < 0):
+        raise ValueError("weights must be finite and not negative.")
+    batch = array.reshape(-1, *array.shape[-2:])
+    order, exact = solve(batch)
+    placed = batch[np.arange(len(batch))[:, None, None], order[:, :, None], order[:, None, :]]
+    cost = np.tril(placed, k=-1).sum(axis=(1, 2))
+    shape = array.shape[:-2]
+    return FeedbackArcSet(
+        order.reshape(array.shape[:-1]), cost.reshape(shape)[()], exact.reshape(shape)[()]
+    )
+
+
+def feedback_arc_set_order(weights: ArrayLike) -> NDArray[np.intp]:
+    """Return the order of the labels that loses the least.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n, K, K) or (K, K)
+        ``weights[i, a, b]``: what is lost by placing b before a; non-negative.
+
+    Returns
+    -------
+    order : ndarray of int, of shape (n, K) or (K,)
+        Codes of the labels, best first. `feedback_arc_set` also tells whether the order is
+        proved to be optimal.
+    """
+    order: NDArray[np.intp] = feedback_arc_set(weights).order
+    return order
+
+
+def solve(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Order (n, K, K) weights; kernel of `feedback_arc_set`.
+
+    Of two labels that nothing tells apart, the one with the lower code comes first.
+    """
+    n_rows, n_classes = weights.shape[:2]
+    gain = weights - np.swapaxes(weights, 1, 2)
+    # For the decomposition an even pair may point either way: both orders cost the same.
+    lower = np.tri(n_classes, k=-1, dtype=bool)
+    wishes = np.where(lower, gain > 0, gain >= 0)
+    wishes[:, np.arange(n_classes), np.arange(n_classes)] = False
+    component = components_from_losses(wishes.sum(axis=1, dtype=np.int64))
+    order = np.argsort(component, axis=1, kind="stable")
+    exact = np.ones(n_rows, dtype=bool)
+
+    numbers = np.take_along_axis(component, order, axis=1)
+    starts = np.ones((n_rows, n_classes), dtype=bool)
+    starts[:, 1:] = numbers[:, 1:] != numbers[:, :-1]
+    begin_row, begin = np.nonzero(starts)
+    end = np.append(begin[1:], n_classes)
+    end[np.append(begin_row[1:] != begin_row[:-1], True)] = n_classes
+    size = end - begin
+    for m in np.unique(size[size >= 3]):
+        rows, places = begin_row[size == m], begin[size == m]
+        columns = places[:, None] + np.arange(m)
+        labels = order[rows[:, None], columns]
+        cyclic = weights[rows[:, None, None], labels[:, :, None], labels[:, None, :]]
+        inner, proved = _solve_components(cyclic)
+        order[rows[:, None], columns] = np.take_along_axis(labels, inner, axis=1)
+        exact[rows] &= proved
+    return order, exact
+
+
+def _solve_components(
+    weights: NDArray[np.float64],
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Order components of one size, each different one once."""
+    n_rows, size = weights.shape[:2]
+    diagonal = np.arange(size)
+    weights[:, diagonal, diagonal] = 0
+    if n_rows > 1:
+        flat = np.ascontiguousarray(weights.reshape(n_rows, -1))
+        keys = flat.view(np.dtype((np.void, flat.itemsize * flat.shape[1]))).ravel()
+        _, representative, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        weights, inverse = weights[representative], inverse.ravel()
+    else:
+        inverse = np.zeros(n_rows, dtype=np.intp)
+    if size <= MAX_SUBSETS_SIZE:
+        order, exact = _order_by_subsets(weights), np.ones(len(weights), dtype=bool)
+    else:
+        method = _order_by_milp if size <= MAX_MILP_SIZE else _order_by_moves
+        solved = [method(single) for single in weights]
+        order = np.array([labels for labels, _ in solved], dtype=np.intp)
+        exact = np.array([proved for _, proved in solved], dtype=bool)
+    return order[inverse], exact[inverse]
+
+
+def _order_by_subsets(weights: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Dynamic programming over the subsets of labels that are still to be placed.
+
+    The least that a set S loses inside is min over its first label v of
+    Σ_{u in S} weights[u, v] + loss(S without v). A set is the integer of its bits.
+    """
+    n_rows, size = weights.shape[:2]
+    rows_at_once = max(1, WORKING_SET_BYTES // (8 * size * 2**size))
+    return np.concatenate(
+        [
+            _order_by_subsets_at_once(weights[start : start + rows_at_once])
+            for start in range(0, n_rows, rows_at_once)
+        ]
+    )
+
+
+def _order_by_subsets_at_once(weights: NDArray[np.float64]) -> NDArray[np.intp]:
+    n_rows, size = weights.shape[:2]
+    n_sets = 2**size
+    # first_loss[v, S] = Σ_{u in S} weights[u, v]: each label u doubles the sets known so far.
+    first_loss = np.zeros((size, n_sets, n_rows))
+    for u in range(size):
+        known = 2**u
+        first_loss[:, known : 2 * known] = first_loss[:, :known] + weights[:, u, :].T[:, None]
+
+    sets = np.arange(n_sets)
+    n_members = np.array([bin(members).count("1") for members in sets])
+    least = np.zeros((n_sets, n_rows))
+    for m in range(1, size + 1):
+        layer = sets[n_members == m]
+        least[layer] = np.inf
+        for v in range(size):
+            with_v = layer[(layer >> v) & 1 == 1]
+            loss = first_loss[v, with_v]
+            loss += least[with_v - 2**v]
+            least[with_v] = np.minimum(least[with_v], loss)
+
+    order = np.empty((n_rows, size), dtype=np.intp)
+    remaining = np.full(n_rows, n_sets - 1)
+    row = np.arange(n_rows)
+    for place in range(size):
+        options = np.full((size, n_rows), np.inf)
+        for v in range(size):
+            has_v = (remaining >> v) & 1 == 1
+            options[v, has_v] = (
+                first_loss[v, remaining[has_v], row[has_v]]
+                + least[remaining[has_v] - 2**v, row[has_v]]
+            )
+        order[:, place] = np.argmin(options, axis=0)
+        remaining -= 2 ** order[:, place]
+    return order
+
+
+def _order_by_milp(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], bool]:
+    """Linear ordering as an integer program, its triangle inequalities added when violated.
+
+    x[d] = 1 places first[d] before second[d]. An order never goes around in a triangle
+    a < b < c: 0 ≤ x[ab] + x[bc] − x[ac] ≤ 1.
+    """
+    size = len(weights)
+    first, second = pairs(size)
+    duel = np.zeros((size, size), dtype=np.intp)
+    duel[first, second] = np.arange(len(first))
+    triangles = np.array(list(combinations(range(size), 3)))
+    a, b, c = triangles.T
+    sides = np.stack([duel[a, b], duel[b, c], duel[a, c]], axis=1)
+    cost = weights[second, first] - weights[first, second]
+
+    active = np.zeros(len(sides), dtype=bool)
+    integral = False
+    x = (cost < 0).astype(float)
+    while True:
+        around = x[sides[:, 0]] + x[sides[:, 1]] - x[sides[:, 2]]
+        violated = (around < -1e-6) | (around > 1 + 1e-6)
+        if not violated.any() and np.all(np.abs(x - np.round(x)) < 1e-6):
+            break
+        # Once the relaxation has no more to say, ask for integers.
+        integral = integral or not violated.any()
+        active |= violated
+        rows = np.repeat(np.arange(active.sum()), 3)
+        matrix = csr_array(
+            (np.tile([1.0, 1.0, -1.0], active.sum()), (rows, sides[active].ravel())),
+            shape=(active.sum(), len(cost)),
+        )
+        result = milp(
+            cost,
+            integrality=np.full(len(cost), int(integral)),
+            bounds=Bounds(0, 1),
+            constraints=LinearConstraint(matrix, 0, 1),
+            options={"node_limit": MILP_NODES},
+        )
+        if result.status != 0:
+            return _order_by_moves(weights)
+        x = result.x
+    before = np.zeros((size, size))
+    before[first, second] = np.round(x)
+    before[second, first] = 1 - np.round(x)
+    return np.argsort(-before.sum(axis=1), kind="stable"), True
+
+
+def _order_by_moves(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], bool]:
+    """Start from the Copeland order and move single labels while that lowers the loss."""
+    gain = weights - weights.T
+    order = np.argsort(-np.sign(gain).sum(axis=1), kind="stable")
+    improved = True
+    while improved:
+        improved = False
+        for label in order.copy():
+            others = order[order != label]
+            # The loss of putting the label at each place, up to a constant.
+            losses = np.concatenate([[0.0], np.cumsum(gain[label, others])])
+            here = int(np.flatnonzero(order == label)[0])
+            there = int(np.argmin(losses))
+            if losses[there] < losses[here] - 1e-12:
+                order = np.insert(others, there, label)
+                improved = True
+    return order, False

@@ -1,0 +1,71 @@
+"""Progress of long fits: scikit-learn's callbacks where they exist, `verbose` everywhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+
+class Progress:
+    """Counts the equal steps of an estimator's fit.
+
+    Every step is told to the callbacks of the estimator (scikit-learn 1.9 or newer,
+    ``estimator.set_callbacks(ProgressBar())``) and, if `verbose`, to standard error. Use it
+    inside a ``fit`` that is decorated with ``with_callbacks``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one being fitted.
+    n_steps : int
+        How many steps there will be at most.
+    step_name : str
+        What a step is called.
+    verbose : bool
+        Whether to write to standard error.
+    """
+
+    def __init__(self, estimator: Any, n_steps: int, step_name: str, verbose: bool) -> None:
+        self.estimator = estimator
+        self.n_steps = n_steps
+        self.step_name = step_name
+        self.verbose = verbose
+
+    def __enter__(self) -> Progress:
+        self.done = 0
+        self.started = self.shown = time.monotonic()
+        self.context: Any = None
+        if hasattr(self.estimator, "_init_callback_context"):
+            self.context = self.estimator._init_callback_context(max_subtasks=self.n_steps)
+            self.context.call_on_fit_task_begin(estimator=self.estimator)
+        return self
+
+    def step(self) -> None:
+        """Report that one more step is done."""
+        self.done += 1
+        if self.context is not None:
+            subcontext = self.context.subcontext(task_name=self.step_name)
+            subcontext.call_on_fit_task_begin(estimator=self.estimator)
+            subcontext.call_on_fit_task_end(estimator=self.estimator)
+        now = time.monotonic()
+        if self.verbose and (now - self.shown > 0.1 or self.done == self.n_steps):
+            self.shown = now
+            self._show(now - self.started)
+
+    def __exit__(self, *failure: object) -> None:
+        if self.context is not None and failure[0] is None:
+            self.context.call_on_fit_task_end(estimator=self.estimator)
+        if self.verbose:
+            print(file=sys.stderr)
+
+    def _show(self, elapsed: float) -> None:
+        name = type(self.estimator).__name__
+        remaining = elapsed / self.done * (self.n_steps - self.done)
+        print(
+            f"\r[{name}] {self.step_name} {self.done} of {self.n_steps}, "
+            f"{elapsed:.1f} s, about {remaining:.1f} s left ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )

@@ -1,0 +1,10 @@
+"""Duel engines: X and labels in, the margins of all K(K−1)/2 duels out.
+
+What an engine is, is said in :mod:`duelrank.duels._protocol`; one engine a file.
+"""
+
+from duelrank.duels._estimator import EstimatorDuels
+from duelrank.duels._protocol import DuelEngine
+from duelrank.duels._stump import StumpDuels
+
+__all__ = ["DuelEngine", "EstimatorDuels", "StumpDuels"]

@@ -1,0 +1,312 @@
+"""EstimatorDuels: one scikit-learn classifier per duel, fitted through joblib."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
+
+from duelrank._pairs import n_pairs, pairs
+from duelrank._progress import Progress
+from duelrank._sklearn import (
+    as_indexable,
+    check_sample_weight,
+    route_fit_metadata,
+    routing_enabled,
+    take_metadata_rows,
+    take_rows,
+    with_callbacks,
+)
+from duelrank.duels._protocol import Engine, check_codes
+
+
+def _has_probabilities(engine: EstimatorDuels) -> bool:
+    return hasattr(engine.estimator, "predict_proba")
+
+
+class EstimatorDuels(Engine):
+    """Duels fought by any scikit-learn binary classifier.
+
+    Each duel clones the classifier and fits it on its own rows only, so that pipelines,
+    searches and class weights inside see nothing but the two labels of the duel.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any scikit-learn classifier, pipelines and searches included. Its margins are its
+        ``decision_function``, or else ``predict_proba`` minus one half, or else ±1/2 by
+        ``predict``.
+    n_jobs : int, default=None
+        Number of jobs over the duels, as everywhere in scikit-learn.
+    random_state : int, RandomState instance or None, default=None
+        If given, each duel's classifier gets its own seed, drawn from here. Otherwise the
+        classifier keeps the ``random_state`` it came with.
+    verbose : bool, default=False
+        Whether to show progress on standard error.
+
+    Attributes
+    ----------
+    estimators_ : list of K(K−1)/2 classifiers
+        The fitted classifiers in the order of `duelrank.pairs`; None for a duel in which at
+        most one of the labels was seen.
+    outcomes_ : ndarray of shape (K(K−1)/2,)
+        What is known without a classifier: 1 or −1 for a one-sided duel won by its second or
+        first label, 0 for an empty one, NaN where there is a classifier.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import LinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> duels = EstimatorDuels(LinearSVC(random_state=0)).fit(X, y, n_classes=3)
+    >>> duels.margins(X[:1]).shape
+    (1, 3)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        codes: Any,
+        n_classes: int,
+        sample_weight: Any = None,
+        **fit_params: Any,
+    ) -> EstimatorDuels:
+        """Fit one classifier per duel.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix with n rows
+            Whatever the classifier takes.
+        codes : array-like of int, of shape (n,)
+            Labels as integers 0..K−1.
+        n_classes : int
+            Number of labels K.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows. A label whose rows all weigh nothing counts as not seen.
+        **fit_params : dict
+            Metadata for the classifier's ``fit``, sliced to the rows of each duel. Needs
+            ``sklearn.set_config(enable_metadata_routing=True)``.
+
+        Returns
+        -------
+        self : EstimatorDuels
+            The fitted engine.
+        """
+        if not (hasattr(self.estimator, "fit") and is_classifier(self.estimator)):
+            raise TypeError(f"estimator must be a scikit-learn classifier, got {self.estimator!r}.")
+        codes = check_codes(codes, n_classes)
+        X = as_indexable(X)
+        check_consistent_length(X, codes)
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, X)
+        params = self._fit_arguments(sample_weight, fit_params)
+        rows_of = _rows_by_code(codes, n_classes, sample_weight)
+        tasks = [
+            (np.sort(np.concatenate([rows_of[a], rows_of[b]])), a, b)
+            for a, b in zip(*pairs(n_classes), strict=True)
+        ]
+        fit_duels = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(_fit_duel)(classifier, X, codes, rows, int(a), int(b), params)
+            for classifier, (rows, a, b) in zip(self._classifiers(len(tasks)), tasks, strict=True)
+        )
+        fitted = []
+        with Progress(self, len(tasks), "duel", self.verbose) as progress:
+            for duel in fit_duels:
+                fitted.append(duel)
+                progress.step()
+
+        validate_data(self, X, skip_check_array=True)
+        self.outcomes_ = np.array([np.nan if isinstance(d, tuple) else d for d in fitted])
+        self.estimators_ = [d[0] if isinstance(d, tuple) else None for d in fitted]
+        self._rows = [d[1] if isinstance(d, tuple) else None for d in fitted]
+        self._n_classes = n_classes
+        return self
+
+    def margins(self, X: Any) -> NDArray[np.float64]:
+        """Return the margins of all duels.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix with n rows
+            Query points.
+
+        Returns
+        -------
+        margins : ndarray of shape (n, K(K−1)/2)
+            Positive when the second label of the duel wins.
+        """
+        return self._predict(X, _margins, one_sided=np.array([-1.0, 0.0, 1.0]))
+
+    @available_if(_has_probabilities)
+    def probabilities(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability that the second label wins, for all duels.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix with n rows
+            Query points.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, K(K−1)/2)
+            The classifier's ``predict_proba`` of the second label.
+        """
+        return self._predict(X, _probabilities, one_sided=np.array([0.0, 0.5, 1.0]))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the routing of metadata to the classifier."""
+        return MetadataRouter(owner=self).add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "fit"):
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    def _fit_arguments(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """Name the arguments of the classifier's fit, not sliced yet."""
+        params = route_fit_metadata(self, sample_weight, fit_params)
+        if routing_enabled() or "sample_weight" not in params:
+            return params
+        return {_weight_argument(self.estimator): params["sample_weight"]}
+
+    def _classifiers(self, n_duels: int) -> list[Any]:
+        """Clone one classifier per duel, each with its own seed if there is one to draw from."""
+        classifiers = [clone(self.estimator) for _ in range(n_duels)]
+        if self.random_state is not None:
+            rng = check_random_state(self.random_state)
+            seeded = [name for name in classifiers[0].get_params() if _ends(name, "random_state")]
+            for classifier in classifiers:
+                classifier.set_params(
+                    **{name: rng.randint(np.iinfo(np.int32).max) for name in sorted(seeded)}
+                )
+        return classifiers
+
+    def _predict(self, X: Any, predict: Any, one_sided: NDArray[np.float64]) -> Any:
+        check_is_fitted(self)
+        X = as_indexable(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        n_rows = X.shape[0]
+        values = np.empty((n_rows, n_pairs(self._n_classes)), order="F")
+        known = np.isfinite(self.outcomes_)
+        values[:, known] = one_sided[self.outcomes_[known].astype(int) + 1]
+        columns = np.flatnonzero(~known)
+        predictions = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(predict)(self.estimators_[d], _columns(X, self._rows[d])) for d in columns
+        )
+        for d, column in zip(columns, predictions, strict=True):
+            values[:, d] = column
+        return values
+
+
+def _fit_duel(
+    classifier: Any,
+    X: Any,
+    codes: NDArray[np.intp],
+    rows: NDArray[np.intp],
+    first: int,
+    second: int,
+    params: dict[str, Any],
+) -> Any:
+    """Fit one duel: (classifier, rows it must remember), or the outcome of a one-sided one."""
+    second_won = (codes[rows] == second).astype(np.intp)
+    n_second = int(second_won.sum())
+    if n_second == 0 or n_second == len(rows):
+        return float(np.sign(2 * n_second - len(rows)))
+    pairwise = get_tags(classifier).input_tags.pairwise
+    X_duel = X[np.ix_(rows, rows)] if pairwise else take_rows(X, rows)
+    _set_class_weights(classifier, first, second)
+    try:
+        classifier.fit(X_duel, second_won, **take_metadata_rows(X, params, indices=rows))
+    except Exception as error:
+        error.add_note(f"This happened in the duel between the labels number {first} and {second}.")
+        raise
+    return classifier, rows if pairwise else None
+
+
+def _margins(classifier: Any, X: Any) -> NDArray[np.float64]:
+    if hasattr(classifier, "decision_function"):
+        return np.ravel(classifier.decision_function(X))
+    if hasattr(classifier, "predict_proba"):
+        return _probabilities(classifier, X) - 0.5
+    return np.asarray(classifier.predict(X), dtype=np.float64) - 0.5
+
+
+def _probabilities(classifier: Any, X: Any) -> NDArray[np.float64]:
+    probabilities: NDArray[np.float64] = np.asarray(classifier.predict_proba(X))[:, 1]
+    return probabilities
+
+
+def _rows_by_code(
+    codes: NDArray[np.intp], n_classes: int, sample_weight: NDArray[np.float64] | None
+) -> list[NDArray[np.intp]]:
+    """Return the rows of every label; none where all of them weigh nothing."""
+    rows_of = []
+    for code in range(n_classes):
+        rows = np.flatnonzero(codes == code)
+        if sample_weight is not None and not np.any(sample_weight[rows] > 0):
+            rows = rows[:0]
+        rows_of.append(rows)
+    return rows_of
+
+
+def _set_class_weights(classifier: Any, first: int, second: int) -> None:
+    """Translate class weights by code into weights of the two sides of the duel."""
+    for name, value in classifier.get_params().items():
+        if _ends(name, "class_weight") and isinstance(value, dict):
+            sides = {0: value.get(first, 1.0), 1: value.get(second, 1.0)}
+            classifier.set_params(**{name: sides})
+
+
+def _weight_argument(estimator: Any) -> str:
+    """Name the argument through which an estimator's fit takes sample weights."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    if isinstance(estimator, Pipeline) and has_fit_parameter(estimator[-1], "sample_weight"):
+        return f"{estimator.steps[-1][0]}__sample_weight"
+    raise ValueError(
+        f"sample_weight was given, but {type(estimator).__name__} does not support sample weights."
+    )
+
+
+def _ends(name: str, parameter: str) -> bool:
+    return name == parameter or name.endswith(f"__{parameter}")
+
+
+def _columns(X: Any, rows: NDArray[np.intp] | None) -> Any:
+    """Keep the columns of a kernel matrix that belong to the rows a duel was fitted on."""
+    return X if rows is None else X[:, rows]

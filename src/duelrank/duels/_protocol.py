@@ -1,0 +1,58 @@
+"""What a duel engine is.
+
+An engine learns all P = K(K−1)/2 duels between K labels and then tells their margins. It is a
+scikit-learn estimator (parameters in ``__init__``, ``get_params``, ``clone``) that sees labels
+as *codes*, integers 0..K−1, and any X that it says it takes:
+
+- ``fit(X, codes, n_classes, sample_weight=None)``: duel d learns from the rows whose code is
+  ``first[d]`` or ``second[d]``, where ``first, second = pairs(n_classes)``. A label may have no
+  rows: a one-sided duel is won by the label that was seen, an empty one has margin 0.
+- ``margins(X)`` → (n, P) floats: positive when ``second[d]`` wins, 0 when undecided.
+- ``probabilities(X)`` → (n, P) floats, optional: probability that ``second[d]`` wins.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
+
+from duelrank._sklearn import CallbackSupportMixin
+
+
+@runtime_checkable
+class DuelEngine(Protocol):
+    """Anything that fits duels and tells their margins."""
+
+    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> Any:
+        """Learn all duels."""
+
+    def margins(self, X: Any) -> NDArray[np.floating]:
+        """Return the margins of all duels, (n, P)."""
+
+
+class Engine(CallbackSupportMixin, BaseEstimator):
+    """Parent of the engines of this package: an estimator with callbacks."""
+
+    # They are arguments of fit, but not metadata that users could route.
+    __metadata_request__fit = {"codes": UNUSED, "n_classes": UNUSED}  # noqa: RUF012
+
+
+def check_codes(codes: ArrayLike, n_classes: int) -> NDArray[np.intp]:
+    """Return codes as integers after checking that they lie in 0..K−1."""
+    array = np.asarray(codes)
+    if n_classes < 2:
+        raise ValueError(f"n_classes must be at least 2, got {n_classes}.")
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"codes must be a vector of integers, got shape {array.shape} and dtype {array.dtype}."
+        )
+    if len(array) and (array.min() < 0 or array.max() >= n_classes):
+        raise ValueError(
+            f"codes must lie between 0 and {n_classes - 1}, "
+            f"got values from {array.min()} to {array.max()}."
+        )
+    return array.astype(np.intp, copy=False)

@@ -1,0 +1,225 @@
+"""StumpDuels: the best threshold on one feature, for every duel.
+
+A stump predicts the second label of its duel on one side of a threshold and the first label on
+the other. Of all features, thresholds and sides, StumpDuels takes one with the fewest (weighted)
+training errors: an exact empirical risk minimiser of the 0-1 loss. All duels share one sort per
+feature; along it the errors of a duel are a running sum over its own rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from duelrank._pairs import n_pairs, pairs
+from duelrank._progress import Progress
+from duelrank._sklearn import check_sample_weight, with_callbacks
+from duelrank.duels._protocol import Engine, check_codes
+
+
+class StumpDuels(Engine):
+    """Duels fought by decision stumps that minimise the training error exactly.
+
+    Parameters
+    ----------
+    verbose : bool, default=False
+        Whether to show progress over the features on standard error.
+
+    Attributes
+    ----------
+    feature_ : ndarray of int, of shape (K(K−1)/2,)
+        Feature of every duel.
+    threshold_ : ndarray of float, of shape (K(K−1)/2,)
+        Half way between two neighbouring rows of the duel; −inf where one label always wins.
+    sign_ : ndarray of int, of shape (K(K−1)/2,)
+        1 if the second label wins above the threshold, −1 if the first does, 0 if no stump
+        does better than a coin.
+    training_error_ : ndarray of float, of shape (K(K−1)/2,)
+        Weighted share of misclassified training rows of the duel; 0 for an empty duel.
+    leaf_probabilities_ : ndarray of float, of shape (K(K−1)/2, 2)
+        Share of the second label below and above the threshold, with one row more of each
+        label counted on both sides (Laplace).
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.1], [0.2], [0.4], [0.6]])
+    >>> duels = StumpDuels().fit(X, np.array([0, 0, 1, 1]), n_classes=2)
+    >>> duels.threshold_.round(3), duels.training_error_
+    (array([0.3]), array([0.]))
+    """
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> StumpDuels:
+        """Find the best stump of every duel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Finite numbers.
+        codes : array-like of int, of shape (n,)
+            Labels as integers 0..K−1.
+        n_classes : int
+            Number of labels K.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : StumpDuels
+            The fitted engine.
+        """
+        codes = check_codes(codes, n_classes)
+        X = validate_data(self, X, dtype=(np.float64, np.float32), order="F")
+        check_consistent_length(X, codes)
+        weights = (
+            np.ones(len(X)) if sample_weight is None else check_sample_weight(sample_weight, X)
+        )
+        seen = weights > 0
+        if not seen.all():
+            X, codes, weights = X[seen], codes[seen], weights[seen]
+
+        class_weights = np.bincount(codes, weights, minlength=n_classes).astype(np.float64)
+        best = _BestStumps(n_classes, class_weights)
+        with Progress(self, X.shape[1], "feature", self.verbose) as progress:
+            for feature in range(X.shape[1]):
+                _search_feature(best, feature, X[:, feature], codes, weights)
+                progress.step()
+
+        self.feature_ = best.feature
+        self.threshold_ = best.threshold
+        self.sign_ = best.sign
+        total = best.total.sum(axis=1)
+        self.training_error_ = np.divide(
+            best.error, total, out=np.zeros(len(total)), where=total > 0
+        )
+        leaves = np.stack([best.left, best.total - best.left], axis=1)
+        self.leaf_probabilities_ = (leaves[..., 1] + 1) / (leaves.sum(axis=-1) + 2)
+        return self
+
+    def margins(self, X: Any) -> NDArray[np.float64]:
+        """Return 1 where the second label wins its duel, −1 where the first does, 0 for a coin.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        margins : ndarray of shape (n, K(K−1)/2)
+            Signs.
+        """
+        above = self._above(X)
+        sign = self.sign_.astype(np.float64)
+        return np.where(above, sign, -sign)
+
+    def probabilities(self, X: Any) -> NDArray[np.float64]:
+        """Return the share of the second label on the point's side of the threshold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, K(K−1)/2)
+            One column per duel.
+        """
+        above = self._above(X)
+        return np.where(above, self.leaf_probabilities_[:, 1], self.leaf_probabilities_[:, 0])
+
+    def _above(self, X: Any) -> NDArray[np.bool_]:
+        check_is_fitted(self, "sign_")
+        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        above: NDArray[np.bool_] = X[:, self.feature_] > self.threshold_
+        return above
+
+
+class _BestStumps:
+    """The best stump found so far of every duel; at first, the more frequent label."""
+
+    def __init__(self, n_classes: int, class_weights: NDArray[np.float64]) -> None:
+        n_duels = n_pairs(n_classes)
+        self.first, self.second = pairs(n_classes)
+        self.total = np.stack([class_weights[self.first], class_weights[self.second]], axis=1)
+        self.feature = np.zeros(n_duels, dtype=np.intp)
+        self.threshold = np.full(n_duels, -np.inf)
+        self.sign = np.sign(self.total[:, 1] - self.total[:, 0]).astype(np.intp)
+        self.error = self.total.min(axis=1)
+        self.left = np.zeros((n_duels, 2))
+
+
+def _search_feature(
+    best: _BestStumps,
+    feature: int,
+    values: NDArray[np.floating],
+    codes: NDArray[np.intp],
+    weights: NDArray[np.float64],
+) -> None:
+    """Improve every duel's stump with the thresholds of one feature."""
+    by_value = np.argsort(values, kind="stable")
+    # Places of the rows of each label along the sorted feature, in increasing order.
+    by_code = np.argsort(codes[by_value], kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=int(best.second[-1]) + 1))
+    places_of = np.split(by_code, ends[:-1])
+    values, weights = values[by_value], weights[by_value]
+    for duel, (a, b) in enumerate(zip(best.first, best.second, strict=True)):
+        _search_duel(best, duel, feature, values, weights, places_of[a], places_of[b])
+
+
+def _search_duel(
+    best: _BestStumps,
+    duel: int,
+    feature: int,
+    values: NDArray[np.floating],
+    weights: NDArray[np.float64],
+    first_places: NDArray[np.intp],
+    second_places: NDArray[np.intp],
+) -> None:
+    places = np.concatenate([first_places, second_places])
+    merged = np.argsort(places, kind="stable")  # two sorted runs: a merge
+    places = places[merged]
+    is_second = merged >= len(first_places)
+    own = values[places]
+    cuts = np.flatnonzero(own[1:] != own[:-1])  # a cut lies behind its row
+    if len(cuts) == 0:
+        return
+    # Weight of the second minus weight of the first label up to each cut. If the second label
+    # wins above, the errors are the second ones below and the first ones above: W₁ + excess.
+    signed = np.where(is_second, weights[places], -weights[places])
+    excess = np.cumsum(signed)[cuts]
+    above, below = int(np.argmin(excess)), int(np.argmax(excess))
+    above_error = best.total[duel, 0] + excess[above]
+    below_error = best.total[duel, 1] - excess[below]
+    # Equal errors are decided by the place of the cut: neither label is favoured.
+    sign, cut, error = min(
+        (1, above, above_error), (-1, below, below_error), key=lambda stump: (stump[2], stump[1])
+    )
+    if error >= best.error[duel]:
+        return
+    row = cuts[cut]
+    best.feature[duel] = feature
+    best.threshold[duel] = _half_way(own[row], own[row + 1])
+    best.sign[duel] = sign
+    best.error[duel] = error
+    below_cut = weights[places[: row + 1]]
+    second_below = below_cut[is_second[: row + 1]].sum()
+    best.left[duel] = below_cut.sum() - second_below, second_below
+
+
+def _half_way(low: np.floating, high: np.floating) -> np.floating:
+    middle = low / 2 + high / 2
+    # Between neighbouring floats there is nothing: stay below the upper one.
+    return low if middle >= high or middle < low else middle

@@ -1,0 +1,561 @@
+"""Rankers: classifiers that order all labels of a point.
+
+`DuelRanker` fits one duel per pair of labels and ranks by duels won. The free functions
+`predict_ranks`, `predict_order` and `predict_top` read a ranking off *any* fitted classifier,
+pipeline or search: off its ``decision_function``, or else its ``predict_proba``. DuelRanker's
+``decision_function`` carries its whole ranking, so they agree with its methods wherever it is
+wrapped.
+
+>>> from sklearn.datasets import load_iris
+>>> from sklearn.linear_model import LogisticRegression
+>>> X, y = load_iris(return_X_y=True)
+>>> predict_order(LogisticRegression(max_iter=1000).fit(X, y), X[:2])
+array([[0, 1, 2],
+       [0, 1, 2]])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from duelrank._pairs import square_margins, square_probabilities
+from duelrank._sklearn import (
+    CallbackSupportMixin,
+    as_indexable,
+    route_fit_metadata,
+    take_rows,
+    with_callbacks,
+)
+from duelrank.duels import DuelEngine, EstimatorDuels
+from duelrank.rankings import check_k, order_from_scores, ranks_from_scores
+from duelrank.tournaments import Tournaments
+from duelrank.tournaments._aggregation import (
+    AGGREGATIONS,
+    TIES,
+    aggregate,
+    beats_from_square,
+)
+from duelrank.tournaments._coupling import posteriors_from_probabilities, project_onto_order
+
+__all__ = ["DuelRanker", "predict_order", "predict_ranks", "predict_top"]
+
+# Margins of as many points as fit in the first are asked for at once (an engine may have a cost
+# per call), and turned into tournaments as many at a time as fit in the second (a cache likes
+# them small).
+MARGIN_BLOCK_BYTES = 2**29
+TOURNAMENT_BLOCK_BYTES = 2**24
+
+
+def predict_ranks(estimator: Any, X: Any) -> NDArray[np.int64]:
+    """Return the place of every label, by any fitted classifier.
+
+    Parameters
+    ----------
+    estimator : fitted classifier, pipeline or search
+        Anything with ``classes_`` and ``decision_function`` or ``predict_proba``. Labels with
+        equal scores are ranked in the order of ``classes_``, as in the classifier's own
+        ``predict``; a `DuelRanker` has no equal scores.
+    X : array-like with n rows
+        Query points.
+
+    Returns
+    -------
+    ranks : ndarray of int, of shape (n, K)
+        ``ranks[i, k]`` is the place of ``estimator.classes_[k]``: 1 is the most probable.
+    """
+    return ranks_from_scores(_scores(estimator, X))
+
+
+def predict_order(estimator: Any, X: Any) -> NDArray[Any]:
+    """Return all labels from most to least probable, by any fitted classifier.
+
+    Parameters
+    ----------
+    estimator : fitted classifier, pipeline or search
+        As in `predict_ranks`.
+    X : array-like with n rows
+        Query points.
+
+    Returns
+    -------
+    order : ndarray of labels, of shape (n, K)
+        One row per point, most probable label first.
+    """
+    scores = _scores(estimator, X)
+    return np.asarray(estimator.classes_)[order_from_scores(scores)]
+
+
+def predict_top(estimator: Any, X: Any, k: int) -> NDArray[Any]:
+    """Return the k most probable labels, by any fitted classifier.
+
+    Parameters
+    ----------
+    estimator : fitted classifier, pipeline or search
+        As in `predict_ranks`.
+    X : array-like with n rows
+        Query points.
+    k : int
+        How many labels, from 1 to K.
+
+    Returns
+    -------
+    top : ndarray of labels, of shape (n, k)
+        One row per point, most probable label first.
+    """
+    if hasattr(estimator, "classes_"):
+        check_k(k, len(estimator.classes_))
+    return predict_order(estimator, X)[:, :k]
+
+
+def _engine_has_probabilities(ranker: DuelRanker) -> bool:
+    return hasattr(getattr(ranker, "duels_", None) or ranker._make_engine(), "probabilities")
+
+
+class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Rank all labels of a point by the duels they win.
+
+    One binary classifier is fitted for every two labels, on their rows alone. The duels of a
+    point form a tournament, and labels are ranked by 1 + the number of duels they lose
+    (Copeland's rule; Clémençon & Vogel 2020). Where the duels contradict each other, labels tie;
+    the tie is broken by evidence and never by the order in which labels happen to be listed.
+
+    Parameters
+    ----------
+    estimator : duel engine or classifier, default=None
+        What fights the duels: an engine such as `StumpDuels`, or any scikit-learn classifier,
+        which stands for ``EstimatorDuels(estimator)``. A ``class_weight`` dictionary inside is
+        given by label. None means logistic regression.
+    aggregation : {"copeland", "coupling", "feedback_arc_set"}, default="copeland"
+        How a tournament becomes a ranking:
+
+        - "copeland": by the number of duels won;
+        - "coupling": by the posterior that fits the duels' probabilities best (Wu, Lin & Weng
+          2004, second method);
+        - "feedback_arc_set": so that the fewest duels are contradicted.
+    ties : {"probability", "feedback_arc_set", "random", "index"}, default="probability"
+        What decides between labels that the aggregation leaves equal:
+
+        - "probability": how many duels a label can expect to win, the sum of its duel
+          probabilities (for engines without probabilities, of logistic transforms of the
+          margins);
+        - "feedback_arc_set": the order of the tied labels that contradicts the fewest duels,
+          and of these the least certain ones;
+        - "random": an order of all labels drawn once at fit, from `random_state`;
+        - "index": the order of `classes_`, reproducible and arbitrary.
+
+        With the aggregation "feedback_arc_set" it decides between equally small sets. What the
+        evidence cannot decide, a duel with margin 0 included, goes by the order drawn at fit.
+    n_jobs : int, default=None
+        Number of jobs over the duels, for engines that have `n_jobs` and leave it None.
+    random_state : int, RandomState instance or None, default=None
+        Source of the label order drawn at fit, and of the engine's randomness if it has a
+        `random_state` and leaves it None.
+    verbose : bool, default=False
+        Whether the engine shows its progress on standard error. With scikit-learn 1.9 or newer,
+        ``set_callbacks(sklearn.callback.ProgressBar())`` draws a bar instead.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, sorted; columns of ranks, scores and probabilities follow them.
+    duels_ : duel engine
+        The fitted engine.
+    label_order_ : ndarray of int, of shape (K,)
+        The order that decides what the evidence does not: codes, favoured label first.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from duelrank import DuelRanker
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ranker = DuelRanker(random_state=0).fit(X, y)
+    >>> ranker.predict_order(X[[0, 83]])
+    array([[0, 1, 2],
+           [2, 1, 0]])
+    >>> ranker.predict_top(X[[0, 83]], k=2)
+    array([[0, 1],
+           [2, 1]])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        aggregation: str = "copeland",
+        ties: str = "probability",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.aggregation = aggregation
+        self.ties = ties
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> DuelRanker:
+        """Fit all duels.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix of shape (n, n_features)
+            Whatever the engine takes.
+        y : array-like of shape (n,)
+            Class labels, at least two different ones.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows.
+        **fit_params : dict
+            Metadata for the classifiers inside, sliced to the rows of each duel. Needs
+            ``sklearn.set_config(enable_metadata_routing=True)``.
+
+        Returns
+        -------
+        self : DuelRanker
+            The fitted ranker.
+        """
+        _check_choice("aggregation", self.aggregation, AGGREGATIONS)
+        _check_choice("ties", self.ties, TIES)
+        engine = self._make_engine()
+        if self.aggregation == "coupling" and not hasattr(engine, "probabilities"):
+            raise ValueError(
+                f"aggregation='coupling' needs duel probabilities, which {engine!r} does not give; "
+                "a classifier with predict_proba does, for example CalibratedClassifierCV."
+            )
+        metadata = route_fit_metadata(self, sample_weight, fit_params)
+        classes, codes = _encode(X, y)
+        rng = check_random_state(self.random_state)
+        label_order = rng.permutation(len(classes))
+        self._configure(engine, classes, rng)
+        self._fit_engine(engine, X, codes, len(classes), metadata)
+
+        self.classes_ = classes
+        self.label_order_ = np.arange(len(classes)) if self.ties == "index" else label_order
+        self.duels_ = engine
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(engine, name):
+                setattr(self, name, getattr(engine, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of every point.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+            First column of `predict_order`.
+        """
+        scores = self._label_scores(X)
+        return self.classes_[np.argmax(scores, axis=1)]
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores whose descending order is the ranking.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        scores : ndarray of shape (n, K), or (n,) for two labels
+            With "copeland" the number of duels won plus a term between −1/2 and 1/2 that breaks
+            ties; with "coupling" the posterior; with "feedback_arc_set" the number of labels
+            placed behind, plus such a term. No two scores of a row are equal. For two labels,
+            as scikit-learn has it, the score of the second minus that of the first.
+        """
+        scores = self._label_scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    @available_if(_engine_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return posteriors from pairwise coupling that never contradict the ranking.
+
+        Where the coupled posteriors order labels differently from the ranking, they are
+        projected isotonically onto the ranking's order.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, K)
+            Columns follow `classes_`; strictly decreasing along the ranking.
+        """
+        return np.concatenate(
+            [
+                project_onto_order(
+                    posteriors_from_probabilities(block.probabilities),
+                    order_from_scores(block.scores),
+                )
+                for block in self._tournament_blocks(X, with_probabilities=True)
+            ]
+        )
+
+    def predict_ranks(self, X: Any) -> NDArray[np.int64]:
+        """Return the place of every label.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        ranks : ndarray of int, of shape (n, K)
+            ``ranks[i, k]`` is the place of ``classes_[k]``: 1 is the most probable.
+        """
+        return ranks_from_scores(self._label_scores(X))
+
+    def predict_order(self, X: Any) -> NDArray[Any]:
+        """Return all labels from most to least probable.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        order : ndarray of labels, of shape (n, K)
+            One row per point, most probable label first.
+        """
+        scores = self._label_scores(X)
+        return self.classes_[order_from_scores(scores)]
+
+    def predict_top(self, X: Any, k: int) -> NDArray[Any]:
+        """Return the k most probable labels.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+        k : int
+            How many labels, from 1 to K.
+
+        Returns
+        -------
+        top : ndarray of labels, of shape (n, k)
+            One row per point, most probable label first.
+        """
+        check_is_fitted(self)
+        check_k(k, len(self.classes_))
+        return self.predict_order(X)[:, :k]
+
+    def tournament(self, X: Any) -> Tournaments:
+        """Return the duels behind the rankings, for explanation.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        tournaments : duelrank.tournaments.Tournaments
+            Who beats whom and how surely, cycles, scores and ranks. ``tournaments[i]`` shows
+            one point as a table.
+        """
+        blocks = list(self._tournament_blocks(X, with_probabilities=True))
+        return Tournaments(
+            self.classes_,
+            *(
+                np.concatenate([getattr(block, name) for block in blocks])
+                for name in ("beats", "probabilities", "scores", "exact")
+            ),
+        )
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the routing of metadata to the duels."""
+        return MetadataRouter(owner=self).add(
+            estimator=self._make_engine(),
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is None or hasattr(self.estimator, "fit"):
+            tags.input_tags = get_tags(self._make_engine()).input_tags
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "duels_")
+
+    def _make_engine(self) -> Any:
+        """Return an unfitted engine for `estimator`."""
+        if self.estimator is None:
+            return EstimatorDuels(LogisticRegression())
+        if isinstance(self.estimator, type):
+            raise TypeError(
+                f"estimator must be an instance, got the class {self.estimator.__name__}."
+            )
+        if isinstance(self.estimator, DuelEngine):
+            return clone(self.estimator)
+        if hasattr(self.estimator, "fit") and is_classifier(self.estimator):
+            return EstimatorDuels(clone(self.estimator))
+        raise TypeError(
+            f"estimator must be a duel engine or a scikit-learn classifier, got {self.estimator!r}."
+        )
+
+    def _configure(self, engine: Any, classes: NDArray[Any], rng: np.random.RandomState) -> None:
+        """Hand down what the engine leaves open, and write class weights by code."""
+        params = engine.get_params()
+        if self.n_jobs is not None and params.get("n_jobs", 1) is None:
+            engine.set_params(n_jobs=self.n_jobs)
+        if self.random_state is not None and params.get("random_state", 0) is None:
+            engine.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
+        if self.verbose and "verbose" in params:
+            engine.set_params(verbose=True)
+        for name, value in params.items():
+            if name.split("__")[-1] == "class_weight" and isinstance(value, dict):
+                engine.set_params(**{name: _weights_by_code(value, classes)})
+
+    def _fit_engine(
+        self, engine: Any, X: Any, codes: Any, n_classes: int, metadata: dict[str, Any]
+    ) -> None:
+        """Fit the engine, as a subtask of this fit where there are callbacks."""
+        if not hasattr(self, "_init_callback_context") or not hasattr(engine, "set_callbacks"):
+            engine.fit(X, codes, n_classes, **metadata)
+            return
+        context = self._init_callback_context(max_subtasks=1)
+        context.call_on_fit_task_begin(estimator=self)
+        duels = context.subcontext(task_name="duels")
+        with duels.propagate_callback_context(engine):
+            duels.call_on_fit_task_begin(estimator=self)
+            engine.fit(X, codes, n_classes, **metadata)
+            duels.call_on_fit_task_end(estimator=self)
+        context.call_on_fit_task_end(estimator=self)
+
+    def _label_scores(self, X: Any) -> NDArray[np.float64]:
+        return np.concatenate([block.scores for block in self._tournament_blocks(X)])
+
+    def _tournament_blocks(self, X: Any, with_probabilities: bool = False) -> Iterator[Tournaments]:
+        """Yield the tournaments of a bounded number of points at a time."""
+        X = self._check_points(X)
+        with_probabilities |= self.aggregation != "copeland" or self.ties not in ("random", "index")
+        n_classes = len(self.classes_)
+        duels_bytes = 8 * n_classes * n_classes
+        n_rows = X.shape[0]
+        for rows in _blocks(n_rows, MARGIN_BLOCK_BYTES // duels_bytes):
+            points = X if rows == slice(0, n_rows) else take_rows(X, rows)
+            margins = self.duels_.margins(points)
+            if with_probabilities and hasattr(self.duels_, "probabilities"):
+                probabilities = self.duels_.probabilities(points)
+            else:
+                probabilities = expit(margins)
+            for part in _blocks(len(margins), TOURNAMENT_BLOCK_BYTES // duels_bytes):
+                yield self._tournaments(margins[part], probabilities[part])
+
+    def _check_points(self, X: Any) -> Any:
+        """Check what can be told without knowing what the engine takes: shape and names."""
+        check_is_fitted(self)
+        X = as_indexable(X)
+        if hasattr(self, "n_features_in_"):
+            if len(X.shape) == 1:
+                raise ValueError(
+                    f"X must be 2D, one row per point, got shape {X.shape}. Reshape your data "
+                    "with X.reshape(1, -1) if it is a single point."
+                )
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return X
+
+    def _tournaments(
+        self, margins: NDArray[np.floating], probabilities: NDArray[np.floating]
+    ) -> Tournaments:
+        """Aggregate with the labels numbered by `label_order_`, and number them back."""
+        n_classes = len(self.classes_)
+        drawn = np.ix_(np.arange(len(margins)), self.label_order_, self.label_order_)
+        square = square_probabilities(probabilities, n_classes).astype(np.float64, copy=False)
+        beats = beats_from_square(square_margins(margins, n_classes)[drawn])
+        outcome = aggregate(beats, square[drawn], self.aggregation, self.ties)
+        number = np.argsort(self.label_order_)
+        back = np.ix_(np.arange(len(margins)), number, number)
+        return Tournaments(
+            self.classes_, beats[back], square, outcome.scores[:, number], outcome.exact
+        )
+
+
+def _scores(estimator: Any, X: Any) -> NDArray[np.float64]:
+    """Return one score per label from any fitted classifier."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "classes_") or isinstance(estimator.classes_, list):
+        raise TypeError(f"estimator must be a fitted single-output classifier, got {estimator!r}.")
+    n_classes = len(estimator.classes_)
+    shapes = []
+    for method in ("decision_function", "predict_proba"):
+        if hasattr(estimator, method):
+            scores = np.asarray(getattr(estimator, method)(X))
+            if scores.ndim == 1 and n_classes == 2:
+                return np.stack([-scores, scores], axis=1)
+            if scores.shape[1:] == (n_classes,):
+                return scores
+            shapes.append(f"{method} has shape {scores.shape}")
+    raise TypeError(
+        "estimator must score every label by decision_function or predict_proba, "
+        f"but {'; '.join(shapes) or 'it has neither'}: {estimator!r}."
+    )
+
+
+def _encode(X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the sorted labels and the codes of y."""
+    if y is None:
+        raise ValueError("DuelRanker requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    check_consistent_length(X, y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two different classes to rank, got {len(classes)} class: "
+            f"{classes.tolist()}."
+        )
+    return classes, codes
+
+
+def _weights_by_code(weights: dict[Any, float], classes: NDArray[Any]) -> dict[int, float]:
+    """Translate class weights by label into weights by code; unnamed labels weigh 1."""
+    labels = classes.tolist()
+    unknown = [label for label in weights if label not in labels]
+    if unknown:
+        raise ValueError(
+            f"class_weight must be given for labels of y; {unknown} are not among {labels}."
+        )
+    return {code: weights.get(label, 1.0) for code, label in enumerate(labels)}
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def _blocks(n_rows: int, rows_at_once: int) -> Iterator[slice]:
+    """Cut n rows into slices of at most so many, at least one row and one slice."""
+    rows_at_once = max(1, rows_at_once)
+    for start in range(0, max(n_rows, 1), rows_at_once):
+        yield slice(start, min(start + rows_at_once, n_rows))

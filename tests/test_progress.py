@@ -1,0 +1,74 @@
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from duelrank import DuelRanker, StumpDuels
+
+
+@pytest.mark.parametrize("engine", [GaussianNB(), StumpDuels()])
+def test_silent_by_default(iris, capfd, engine):
+    DuelRanker(engine).fit(*iris)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_verbose_writes_to_standard_error(iris, capfd):
+    DuelRanker(GaussianNB(), verbose=True).fit(*iris)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "[EstimatorDuels] duel 3 of 3" in err
+    DuelRanker(StumpDuels(), verbose=True).fit(*iris)
+    assert "[StumpDuels] feature 4 of 4" in capfd.readouterr().err
+
+
+class Tasks:
+    """Callback that counts tasks, and travels from a meta-estimator to the ones inside."""
+
+    max_propagation_depth = None
+
+    def __init__(self):
+        self.ended = []
+
+    def setup(self, estimator, context):
+        self.ended.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.ended.append((context.estimator_name, context.task_name))
+
+    def teardown(self, estimator, context):
+        self.ended.append("teardown")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_callbacks_hear_of_every_duel(iris, n_jobs):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 or newer")
+    tasks = Tasks()
+    ranker = DuelRanker(LogisticRegression(max_iter=500), n_jobs=n_jobs)
+    ranker.set_callbacks(tasks).fit(*iris)
+    assert tasks.ended.count(("EstimatorDuels", "duel")) == 3
+    assert tasks.ended[0] == "setup"
+    assert tasks.ended[-1] == "teardown"
+    tasks.ended.clear()
+    DuelRanker(StumpDuels()).set_callbacks(tasks).fit(*iris)
+    assert tasks.ended.count(("StumpDuels", "feature")) == 4
+
+
+def test_callbacks_are_torn_down_after_an_error(iris):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 or newer")
+    tasks = Tasks()
+    X, y = iris
+    with pytest.raises(ValueError, match="NaN"):
+        DuelRanker(GaussianNB()).set_callbacks(tasks).fit(X * float("nan"), y)
+    assert tasks.ended[-1] == "teardown"
+
+
+def test_progress_bar_of_scikit_learn(iris, capfd):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 or newer")
+    pytest.importorskip("rich")
+    bar = callback.ProgressBar(max_propagation_depth=2)
+    make_pipeline(StandardScaler(), DuelRanker(StumpDuels())).set_callbacks(bar).fit(*iris)
+    assert "StumpDuels" in capfd.readouterr().out

@@ -1,0 +1,43 @@
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import duelrank
+
+MODULES = ["duels", "losses", "rankers", "rankings", "tournaments"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_rooms_list_their_names_sorted(name):
+    module = importlib.import_module(f"duelrank.{name}")
+    assert module.__all__ == sorted(module.__all__)
+    assert all(hasattr(module, public) for public in module.__all__)
+
+
+def test_public_names_are_exact():
+    assert duelrank.__all__ == [
+        "DuelRanker",
+        "EstimatorDuels",
+        "StumpDuels",
+        "pairs",
+        "predict_order",
+        "predict_ranks",
+        "predict_top",
+    ]
+
+
+def test_import_needs_core_dependencies_only():
+    code = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name in 'matplotlib rich pandas polars click pyarrow skops'.split():\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "import duelrank, duelrank.losses\n"
+        "print(duelrank.DuelRanker(random_state=0).fit([[0.], [1.]], ['a', 'b']).predict([[2.]]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['b']"

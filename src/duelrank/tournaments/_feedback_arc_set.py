@@ -237,7 +237,8 @@ def _order_by_milp(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], bool
     duel[first, second] = np.arange(len(first))
     triangles = np.array(list(combinations(range(size), 3)))
     a, b, c = triangles.T
-    sides = np.stack([duel[a, b], duel[b, c], duel[a, c]], axis=1)
+    # scipy before 1.13 hands sparse indices to HiGHS as they are, and it wants 32 bits.
+    sides = np.stack([duel[a, b], duel[b, c], duel[a, c]], axis=1).astype(np.int32)
     cost = weights[second, first] - weights[first, second]
 
     active = np.zeros(len(sides), dtype=bool)
@@ -251,7 +252,7 @@ def _order_by_milp(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], bool
         # Once the relaxation has no more to say, ask for integers.
         integral = integral or not violated.any()
         active |= violated
-        rows = np.repeat(np.arange(active.sum()), 3)
+        rows = np.repeat(np.arange(active.sum(), dtype=np.int32), 3)
         matrix = csr_array(
             (np.tile([1.0, 1.0, -1.0], active.sum()), (rows, sides[active].ravel())),
             shape=(active.sum(), len(cost)),

@@ -5,12 +5,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from duelrank import DuelRanker, EstimatorDuels, StumpDuels
+from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, StumpDuels
 
 
 @parametrize_with_checks(
     [
         DuelRanker(),
+        DuelRanker(LogisticDuels(C=0.01, fit_intercept=False), aggregation="coupling"),
         DuelRanker(LogisticRegression(C=0.1)),
         DuelRanker(EstimatorDuels(RidgeClassifier())),
         DuelRanker(DecisionTreeClassifier(max_depth=3)),

@@ -20,6 +20,8 @@ def test_public_names_are_exact():
     assert duelrank.__all__ == [
         "DuelRanker",
         "EstimatorDuels",
+        "LogisticDuels",
+        "LogisticDuelsCV",
         "StumpDuels",
         "pairs",
         "predict_order",

@@ -13,7 +13,7 @@ The path from data to a ranking, with the shapes of n points, K labels and P = K
 """  # noqa: E501
 
 from duelrank._pairs import pairs
-from duelrank.duels import EstimatorDuels, StumpDuels
+from duelrank.duels import EstimatorDuels, LogisticDuels, LogisticDuelsCV, StumpDuels
 from duelrank.rankers import DuelRanker, predict_order, predict_ranks, predict_top
 
 __version__ = "0.1.0"
@@ -21,6 +21,8 @@ __version__ = "0.1.0"
 __all__ = [
     "DuelRanker",
     "EstimatorDuels",
+    "LogisticDuels",
+    "LogisticDuelsCV",
     "StumpDuels",
     "pairs",
     "predict_order",

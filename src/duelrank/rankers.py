@@ -7,8 +7,7 @@ pipeline or search: off its ``decision_function``, or else its ``predict_proba``
 wrapped.
 
 >>> from sklearn.datasets import load_iris
->>> from sklearn.linear_model import LogisticRegression
->>> X, y = load_iris(return_X_y=True)
+>>> >>> X, y = load_iris(return_X_y=True)
 >>> predict_order(LogisticRegression(max_iter=1000).fit(X, y), X[:2])
 array([[0, 1, 2],
        [0, 1, 2]])
@@ -17,13 +16,13 @@ array([[0, 1, 2],
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
@@ -38,7 +37,7 @@ from duelrank._sklearn import (
     take_rows,
     with_callbacks,
 )
-from duelrank.duels import DuelEngine, EstimatorDuels
+from duelrank.duels import DuelEngine, EstimatorDuels, LogisticDuels
 from duelrank.rankings import check_k, order_from_scores, ranks_from_scores
 from duelrank.tournaments import Tournaments
 from duelrank.tournaments._aggregation import (
@@ -46,6 +45,7 @@ from duelrank.tournaments._aggregation import (
     TIES,
     aggregate,
     beats_from_square,
+    copeland_from_wins,
 )
 from duelrank.tournaments._coupling import posteriors_from_probabilities, project_onto_order
 
@@ -136,7 +136,7 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     estimator : duel engine or classifier, default=None
         What fights the duels: an engine such as `StumpDuels`, or any scikit-learn classifier,
         which stands for ``EstimatorDuels(estimator)``. A ``class_weight`` dictionary inside is
-        given by label. None means logistic regression.
+        given by label. None means ``LogisticDuels()``, logistic regressions solved together.
     aggregation : {"copeland", "coupling", "feedback_arc_set"}, default="copeland"
         How a tournament becomes a ranking:
 
@@ -409,7 +409,7 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _make_engine(self) -> Any:
         """Return an unfitted engine for `estimator`."""
         if self.estimator is None:
-            return EstimatorDuels(LogisticRegression())
+            return LogisticDuels()
         if isinstance(self.estimator, type):
             raise TypeError(
                 f"estimator must be an instance, got the class {self.estimator.__name__}."
@@ -452,7 +452,23 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         context.call_on_fit_task_end(estimator=self)
 
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        if self._counting_suffices():
+            return self._counted_scores(self._check_points(X))
         return np.concatenate([block.scores for block in self._tournament_blocks(X)])
+
+    def _counted_scores(self, X: Any) -> NDArray[np.float64]:
+        wins, expected = self.duels_.wins(X, self.label_order_)
+        drawn, number = self.label_order_, np.argsort(self.label_order_)
+        return copeland_from_wins(wins[:, drawn], expected[:, drawn], self.ties)[:, number]
+
+    def _counting_suffices(self) -> bool:
+        """Tell whether scores follow from the duels that labels win and expect to win."""
+        return (
+            hasattr(self.duels_, "wins")
+            and self.aggregation == "copeland"
+            and self.ties != "feedback_arc_set"
+        )
 
     def _tournament_blocks(self, X: Any, with_probabilities: bool = False) -> Iterator[Tournaments]:
         """Yield the tournaments of a bounded number of points at a time."""
@@ -468,8 +484,11 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 probabilities = self.duels_.probabilities(points)
             else:
                 probabilities = expit(margins)
+            counted = self._counted_scores(points) if self._counting_suffices() else None
             for part in _blocks(len(margins), TOURNAMENT_BLOCK_BYTES // duels_bytes):
-                yield self._tournaments(margins[part], probabilities[part])
+                block = self._tournaments(margins[part], probabilities[part])
+                # Rounding may differ; whoever asks, scores come from the same place.
+                yield block if counted is None else replace(block, scores=counted[part])
 
     def _check_points(self, X: Any) -> Any:
         """Check what can be told without knowing what the engine takes: shape and names."""

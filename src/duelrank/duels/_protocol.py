@@ -9,6 +9,10 @@ as *codes*, integers 0..K−1, and any X that it says it takes:
   rows: a one-sided duel is won by the label that was seen, an empty one has margin 0.
 - ``margins(X)`` → (n, P) floats: positive when ``second[d]`` wins, 0 when undecided.
 - ``probabilities(X)`` → (n, P) floats, optional: probability that ``second[d]`` wins.
+- ``wins(X, label_order)`` → (n, K) integers and (n, K) floats, optional: how many duels every label
+  wins and how many it can expect to win (the sum of its probabilities), for engines that can count
+  them without spelling out all margins. A duel with margin 0 goes to the label that comes first in
+  ``label_order``, an array of codes.
 """
 
 from __future__ import annotations

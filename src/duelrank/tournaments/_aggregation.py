@@ -61,16 +61,25 @@ def aggregate(
         scores = _wins_of_order(order) + _tie_term(_expected_wins(probabilities))
     else:
         wins = beats.shape[-1] - 1 - count_losses(beats)
-        if ties == "probability":
-            evidence = _expected_wins(probabilities)
-        elif ties == "feedback_arc_set":
-            weights = _lexicographic(beats, probabilities, ties)
-            order, exact = solve(_inside_ties(weights, wins))
-            evidence = _wins_of_order(order)
-        else:
-            evidence = np.arange(beats.shape[-1] - 1, -1, -1, dtype=np.float64)
-        scores = wins + _tie_term(evidence)
+        if ties != "feedback_arc_set":
+            return Outcome(copeland_from_wins(wins, _expected_wins(probabilities), ties), exact)
+        weights = _lexicographic(beats, probabilities, ties)
+        order, exact = solve(_inside_ties(weights, wins))
+        scores = wins + _tie_term(_wins_of_order(order))
     return Outcome(_without_ties(scores), exact)
+
+
+def copeland_from_wins(
+    wins: NDArray[np.int64], expected: NDArray[np.float64], ties: str
+) -> NDArray[np.float64]:
+    """Score by duels won, ties by duels that can be expected to be won, or by code.
+
+    These two counts are all that "copeland" needs, except with ties by feedback arc set: an engine
+    that can count need not spell out its tournaments.
+    """
+    if ties != "probability":
+        expected = np.arange(wins.shape[-1] - 1, -1, -1, dtype=np.float64)
+    return _without_ties(wins + _tie_term(expected))
 
 
 def _expected_wins(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

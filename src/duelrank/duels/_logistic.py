@@ -1,0 +1,335 @@
+"""LogisticDuels: all K(K−1)/2 logistic regressions in one batched solve."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from duelrank._pairs import n_pairs, pairs
+from duelrank._progress import Progress
+from duelrank._sklearn import with_callbacks
+from duelrank.duels._logistic_objective import Floats, crew, wrong_side
+from duelrank.duels._logistic_rows import (
+    ClassWeights,
+    RowTable,
+    check_positive,
+    check_rows,
+    check_settings,
+    label_blocks,
+    tiles,
+)
+from duelrank.duels._logistic_solver import make_preconditioner, solve
+from duelrank.duels._protocol import Engine
+
+# A duel with rows of one label only has no finite intercept; its probability rounds to 1 here.
+ONE_SIDED_MARGIN = 100.0
+# Above so many labels, the sums that break ties are taken in single precision.
+MOST_LABELS_IN_DOUBLE = 256
+WIN_ROWS, WIN_COLUMNS = 512, 2048
+
+
+class LinearDuels(Engine):
+    """Duels with linear margins ``X @ coef_.T + intercept_``: the parent of the logistic ones."""
+
+    coef_: Floats
+    intercept_: Floats
+    n_classes_: int
+
+    def margins(self, X: Any) -> Floats:
+        """Return the margins of all duels, the log-odds that the second label wins.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        margins : ndarray of shape (n, K(K−1)/2)
+            Positive when the second label of the duel wins.
+        """
+        X = self._check_points(X)
+        margins: Floats = X @ self.coef_.T
+        margins += self.intercept_
+        return margins
+
+    def probabilities(self, X: Any) -> Floats:
+        """Return the probability that the second label wins, for all duels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, K(K−1)/2)
+            One column per duel.
+        """
+        margins = self.margins(X)
+        return expit(margins, out=margins)
+
+    def wins(
+        self, X: Any, label_order: NDArray[np.intp]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Count the duels that every label wins, and those it can expect to win.
+
+        Margins are computed a block of points and duels at a time and never held together.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Query points.
+        label_order : ndarray of int, of shape (K,)
+            Codes, favoured label first: it wins a duel with margin 0.
+
+        Returns
+        -------
+        wins : ndarray of int, of shape (n, K)
+            Number of duels won.
+        expected : ndarray of float, of shape (n, K)
+            Sum of the probabilities to win.
+        """
+        X = self._check_points(X)
+        n_classes = self.n_classes_
+        dtype = self.coef_.dtype if n_classes <= MOST_LABELS_IN_DOUBLE else np.dtype(np.float32)
+        # The least margin with which the second label wins: 0 suffices if it is favoured.
+        place = np.argsort(label_order)
+        first, second = pairs(n_classes)
+        below_zero = -np.finfo(dtype).smallest_subnormal
+        threshold = np.where(place[second] < place[first], below_zero, 0).astype(dtype)
+
+        wins = np.zeros((X.shape[0], n_classes), dtype=np.int64)
+        expected = np.zeros((X.shape[0], n_classes))
+
+        def count(start: int) -> None:
+            rows = slice(start, start + WIN_ROWS)
+            points = X[rows].astype(dtype, copy=False)
+            for labels, duels in _runs(n_classes, WIN_COLUMNS):
+                coef = self.coef_[duels].astype(dtype, copy=False)
+                margins = points @ coef.T
+                margins += self.intercept_[duels].astype(dtype, copy=False)
+                second_wins = margins > threshold[duels]
+                first_expects = wrong_side(margins)
+                for label, columns in labels:
+                    behind = slice(label + 1, n_classes)
+                    won = second_wins[:, columns]
+                    wins[rows, behind] += won
+                    wins[rows, label] += won.shape[1] - np.count_nonzero(won, axis=1)
+                    chances = first_expects[:, columns]
+                    expected[rows, label] += chances.sum(axis=1)
+                    expected[rows, behind] += 1 - chances
+
+        with crew() as threads:
+            threads.map(count, list(range(0, X.shape[0], WIN_ROWS)))
+        return wins, expected
+
+    def _check_points(self, X: Any) -> Any:
+        check_is_fitted(self, "coef_")
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=self.coef_.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class LogisticDuels(LinearDuels):
+    """Duels fought by L2-regularised logistic regressions, all solved together.
+
+    Every duel minimises what scikit-learn's ``LogisticRegression`` minimises on the rows of its two
+    labels, ½‖w‖² + C Σ_i s_i log(1 + exp(−y_i (x_i·w + b))), with an intercept b that is not
+    penalised. The duels share all passes over the data, so that K(K−1)/2 of them take a fraction of
+    the time that fitting them one by one takes.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the penalty.
+    fit_intercept : bool, default=True
+        Whether the duels have an intercept.
+    class_weight : dict or "balanced", default=None
+        Weights of the labels: a dictionary by label (by code, when the engine is used without a
+        ranker), or "balanced" for weights that make the two labels of each duel count the same.
+    tol : float, default=1e-8
+        Relative Newton decrement below which a duel has converged: roughly the relative gain in
+        the objective that one more step could bring.
+    max_iter : int, default=100
+        Most Newton iterations.
+    dtype : {"float64", "float32"}, default=None
+        Precision of the coefficients; by default that of X. In "float64" only the last iterations
+        take gradients in double precision.
+    working_memory : float, default=512
+        Mebibytes that the intermediate results of a fit may take, besides X, a sorted copy of X and
+        the coefficients. With many labels, blocks of duels are solved one after another.
+    verbose : bool, default=False
+        Whether to show progress on standard error.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K(K−1)/2, n_features)
+        Weights of every duel, in the order of `duelrank.pairs`.
+    intercept_ : ndarray of shape (K(K−1)/2,)
+        Intercepts. A duel of which only one label was seen has no weights and an intercept of ±100.
+    decrement_ : ndarray of shape (K(K−1)/2,)
+        Relative Newton decrement of every duel before its last step, its certificate.
+    converged_ : ndarray of bool, of shape (K(K−1)/2,)
+        Whether the decrement reached `tol`.
+    n_iter_ : ndarray of int, of shape (K(K−1)/2,)
+        Newton iterations over all rows of every duel.
+    n_classes_ : int
+        Number of labels K.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from duelrank import DuelRanker, LogisticDuels
+    >>> X, y = load_digits(return_X_y=True)
+    >>> ranker = DuelRanker(LogisticDuels(C=0.01), random_state=0).fit(X[:900], y[:900])
+    >>> ranker.duels_.coef_.shape
+    (45, 64)
+    >>> bool(ranker.duels_.converged_.all())
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        dtype: Any = None,
+        working_memory: float = 512,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.dtype = dtype
+        self.working_memory = working_memory
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> LogisticDuels:
+        """Fit all duels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Finite numbers. Sparse X stays sparse.
+        codes : array-like of int, of shape (n,)
+            Labels as integers 0..K−1.
+        n_classes : int
+            Number of labels K.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : LogisticDuels
+            The fitted engine.
+        """
+        check_positive("C", self.C)
+        check_settings(self)
+        X, codes, weights = check_rows(self, X, codes, n_classes, sample_weight)
+        table = RowTable(X, codes, n_classes, weights, self.fit_intercept)
+        class_weights = ClassWeights.of_rows(self.class_weight, codes, n_classes, weights)
+
+        n_duels = n_pairs(n_classes)
+        coef = np.zeros((n_duels, X.shape[1]), dtype=X.dtype)
+        intercept = one_sided_intercepts(table.counts).astype(X.dtype)
+        decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
+        most_bytes = self.working_memory * 2**20
+        parts = list(tiles(table.counts, len(table.penalty), most_bytes))
+        one = len(parts) == 1
+        progress = Progress(
+            self,
+            self.max_iter if one else len(parts),
+            "iteration" if one else "tile",
+            bool(self.verbose),
+        )
+        with crew() as threads, progress:
+            for duels in parts:
+                blocks = label_blocks(table, n_classes, duels, self.C, class_weights)
+                solution = solve(
+                    blocks,
+                    table.penalty,
+                    np.zeros((len(duels), len(table.penalty))),
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    crew=threads,
+                    preconditioner=make_preconditioner(
+                        blocks,
+                        table.penalty,
+                        len(duels),
+                        cold=True,
+                        most_bytes=most_bytes,
+                    ),
+                    on_iteration=progress.step if one else lambda: None,
+                )
+                coef[duels], intercept[duels] = table.unscale(solution.weights)
+                decrement[duels], n_iter[duels] = solution.decrement, solution.n_iter
+                if not one:
+                    progress.step()
+
+        self.coef_, self.intercept_ = coef, intercept
+        self.decrement_, self.n_iter_ = decrement, n_iter
+        self.converged_ = decrement <= self.tol
+        self.n_classes_ = n_classes
+        warn_unless_converged(self.converged_, n_classes, self.max_iter)
+        return self
+
+
+def one_sided_intercepts(counts: NDArray[np.intp]) -> Floats:
+    """Return ±ONE_SIDED_MARGIN for duels with one label seen, 0 for all others."""
+    first, second = pairs(len(counts))
+    seen = (counts > 0).astype(np.float64)
+    return ONE_SIDED_MARGIN * (seen[second] - seen[first])
+
+
+def warn_unless_converged(converged: NDArray[np.bool_], n_classes: int, max_iter: int) -> None:
+    """Name the duels that have not converged."""
+    missing = np.flatnonzero(~converged)
+    if len(missing) == 0:
+        return
+    first, second = pairs(n_classes)
+    named = ", ".join(f"{first[d]}-{second[d]}" for d in missing[:10])
+    more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+    warnings.warn(
+        f"{len(missing)} of {len(converged)} duels did not converge within max_iter={max_iter} "
+        f"iterations, by the numbers of their labels: {named}{more}. Raise max_iter or tol, or "
+        "lower C.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def _runs(n_classes: int, most_columns: int) -> Iterator[tuple[list[tuple[int, slice]], slice]]:
+    """Cut the duels into runs of about so many columns, whole first labels together.
+
+    Yields the first labels of a run with their columns in it, and the run's slice of all duels.
+    """
+    labels: list[tuple[int, slice]] = []
+    start = stop = 0
+    for label in range(n_classes - 1):
+        n_duels = n_classes - 1 - label
+        labels.append((label, slice(stop - start, stop - start + n_duels)))
+        stop += n_duels
+        if stop - start >= most_columns or label == n_classes - 2:
+            yield labels, slice(start, stop)
+            labels, start = [], stop

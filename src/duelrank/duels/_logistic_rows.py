@@ -1,0 +1,239 @@
+"""From training data to blocks of rows: sorted, scaled, and told their sides in the duels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from duelrank._pairs import pairs
+from duelrank._sklearn import check_sample_weight
+from duelrank.duels._logistic_objective import Block, Floats
+from duelrank.duels._protocol import check_codes
+
+
+class RowTable:
+    """Rows sorted by group, scaled so that single precision can handle them.
+
+    With an intercept the features are centred and divided by their standard deviations, without
+    one by their root mean squares; sparse ones are only divided. The penalty makes up for it, so
+    the objective stays the same: features x / s have the weights s w and the penalty 1 / s².
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, n_features)
+        Rows of positive weight.
+    groups : ndarray of int, of shape (n,)
+        Group of every row; rows of one group are on the same side of everything.
+    n_groups : int
+        Number of groups.
+    weights : ndarray of shape (n,), or None
+        Weights of the rows.
+    fit_intercept : bool
+        Whether to append a column of ones, which is not penalised.
+
+    Attributes
+    ----------
+    counts : ndarray of int, of shape (n_groups,)
+        Number of rows of every group.
+    single, double : lists of n_groups matrices
+        Scaled rows in single precision, and in double precision if X is (else None).
+    row_weights : list of n_groups arrays or None
+        Their weights.
+    penalty : ndarray of shape (d,)
+        Penalty of the weights of scaled rows; 0 for the intercept.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        groups: NDArray[np.intp],
+        n_groups: int,
+        weights: Floats | None,
+        fit_intercept: bool,
+    ) -> None:
+        self.fit_intercept = fit_intercept
+        self.mean, self.scale = _location_and_scale(X, weights, centre=fit_intercept)
+        self.penalty = np.append(1 / self.scale**2, [0.0] * fit_intercept)
+        self.counts = np.bincount(groups, minlength=n_groups)
+        by_group = np.argsort(groups, kind="stable")
+        self.single: list[Any] = []
+        self.double: list[Any] = []
+        self.row_weights: list[Any] = []
+        for rows in np.split(by_group, np.cumsum(self.counts)[:-1]):
+            scaled = self._scaled(X[rows])
+            self.single.append(scaled.astype(np.float32, copy=False))
+            self.double.append(scaled if X.dtype == np.float64 else None)
+            self.row_weights.append(None if weights is None else weights[rows])
+
+    def block(
+        self, group: int, problems: NDArray[np.intp], is_second: NDArray[np.bool_], scale: Floats
+    ) -> Block:
+        """Return a group as a block of the problems given, as their second side or their first."""
+        return Block(
+            self.single[group],
+            self.double[group],
+            problems,
+            np.where(is_second, 1.0, -1.0),
+            scale,
+            self.row_weights[group],
+        )
+
+    def unscale(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Turn weights of scaled rows into coefficients and intercepts of the rows of X."""
+        n_features = len(self.scale)
+        coef = weights[:, :n_features] / self.scale
+        if not self.fit_intercept:
+            return coef, np.zeros(len(coef))
+        return coef, weights[:, -1] - coef @ self.mean
+
+    def _scaled(self, rows: Any) -> Any:
+        if not isinstance(rows, np.ndarray):
+            scaled = sparse.csr_array(rows.multiply(1 / self.scale), dtype=rows.dtype)
+            if self.fit_intercept:
+                ones = sparse.csr_array(np.ones((rows.shape[0], 1), dtype=rows.dtype))
+                scaled = sparse.csr_array(sparse.hstack([scaled, ones]))
+            return scaled
+        n_features = rows.shape[1]
+        table = np.ones((len(rows), len(self.penalty)), dtype=rows.dtype)
+        np.subtract(rows, self.mean.astype(rows.dtype), out=table[:, :n_features])
+        table[:, :n_features] /= self.scale.astype(rows.dtype)
+        return table
+
+
+def label_blocks(
+    table: RowTable, n_classes: int, duels: NDArray[np.intp], C: float, class_weights: ClassWeights
+) -> list[Block]:
+    """Return the blocks of a set of duels from a table of rows grouped by label."""
+    first, second = (side[duels] for side in pairs(n_classes))
+    weight_first, weight_second = class_weights.of_sides(first, second)
+    blocks = []
+    for label in np.union1d(first, second):
+        problems = np.flatnonzero((first == label) | (second == label))
+        is_second = second[problems] == label
+        weights = np.where(is_second, weight_second[problems], weight_first[problems])
+        blocks.append(table.block(int(label), problems, is_second, C * weights))
+    return blocks
+
+
+def tiles(
+    counts: NDArray[np.intp], n_weights: int, most_bytes: float
+) -> Iterator[NDArray[np.intp]]:
+    """Yield sets of duels to be solved together, each within the memory given.
+
+    Labels are cut into groups; a tile holds the duels between two groups. Duels of which not both
+    labels have rows are in none.
+
+    Parameters
+    ----------
+    counts : ndarray of int, of shape (K,)
+        Number of rows of every label.
+    n_weights : int
+        Number of weights of a duel.
+    most_bytes : float
+        Memory for a tile.
+    """
+    first, second = pairs(len(counts))
+    duels = np.flatnonzero((counts[first] > 0) & (counts[second] > 0))
+    if len(duels) == 0:
+        return
+    rows = counts[first[duels]] + counts[second[duels]]
+    # Per row of a duel: margins, changes and curvatures in both precisions. Per weight: the vectors
+    # of conjugate gradients.
+    duel_bytes = 40 * rows.mean() + 80 * n_weights
+    duels_at_once = max(1.0, most_bytes / duel_bytes)
+    if len(duels) <= duels_at_once:
+        yield duels
+        return
+    group = np.arange(len(counts)) // max(1, int(np.sqrt(duels_at_once)))
+    tile_of = group[first[duels]] * (group[-1] + 1) + group[second[duels]]
+    for tile in np.unique(tile_of):
+        yield duels[tile_of == tile]
+
+
+class ClassWeights(NamedTuple):
+    """Weights of the two sides of duels: given by code, balanced, or one."""
+
+    given: Any
+    label_weights: Floats
+
+    @classmethod
+    def of_rows(
+        cls, given: Any, codes: NDArray[np.intp], n_classes: int, weights: Floats | None
+    ) -> ClassWeights:
+        """Remember how much the rows of every label weigh together."""
+        return cls(given, np.bincount(codes, weights, minlength=n_classes).astype(np.float64))
+
+    def of_sides(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Return the weights of the first and the second labels of some duels."""
+        if self.given is None:
+            return np.ones(len(first)), np.ones(len(second))
+        if self.given == "balanced":
+            total = self.label_weights[first] + self.label_weights[second]
+            return total / (2 * self.label_weights[first]), total / (2 * self.label_weights[second])
+        by_code = np.array([self.given.get(code, 1.0) for code in range(len(self.label_weights))])
+        return by_code[first], by_code[second]
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Check that a parameter is a positive finite number."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+
+
+def check_settings(engine: Any) -> None:
+    """Check the parameters that all logistic engines share."""
+    check_positive("tol", engine.tol)
+    check_positive("working_memory", engine.working_memory)
+    if not isinstance(engine.max_iter, Integral) or engine.max_iter < 1:
+        raise ValueError(f"max_iter must be a positive integer, got {engine.max_iter!r}.")
+    weights = engine.class_weight
+    if not (weights is None or weights == "balanced" or isinstance(weights, dict)):
+        raise ValueError(f"class_weight must be None, 'balanced' or a dictionary, got {weights!r}.")
+    if isinstance(weights, dict):
+        for weight in weights.values():
+            check_positive("class_weight", weight)
+    if engine.dtype is not None and np.dtype(engine.dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be None, 'float32' or 'float64', got {engine.dtype!r}.")
+
+
+def check_rows(
+    engine: Any, X: Any, codes: Any, n_classes: int, sample_weight: Any
+) -> tuple[Any, NDArray[np.intp], Floats | None]:
+    """Validate training data; rows without weight are left out."""
+    codes = check_codes(codes, n_classes)
+    dtype = (np.float64, np.float32) if engine.dtype is None else np.dtype(engine.dtype)
+    X = validate_data(engine, X, accept_sparse="csr", dtype=dtype)
+    check_consistent_length(X, codes)
+    if sample_weight is None:
+        return X, codes, None
+    weights = check_sample_weight(sample_weight, X)
+    seen = weights > 0
+    return (X, codes, weights) if seen.all() else (X[seen], codes[seen], weights[seen])
+
+
+def _location_and_scale(X: Any, weights: Floats | None, centre: bool) -> tuple[Floats, Floats]:
+    """Return what to subtract from and divide features by, in double precision."""
+    share = np.ones(X.shape[0]) if weights is None else weights
+    share = share / share.sum()
+    mean = np.zeros(X.shape[1])
+    if not isinstance(X, np.ndarray):
+        spread = np.sqrt(X.multiply(X).T @ share)
+    else:
+        if centre:
+            mean = share @ X
+        squares = np.einsum("i,ij,ij->j", share, X, X)
+        variance = squares - mean**2
+        # Where the mean dwarfs the deviations, they cancel: look at these columns again.
+        for j in np.flatnonzero(variance <= 1e-6 * squares):
+            variance[j] = share @ (X[:, j] - mean[j]) ** 2
+            if variance[j] <= 1e-24 * squares[j]:  # a constant column, up to rounding
+                variance[j] = 0
+        spread = np.sqrt(variance)
+    spread[~(np.isfinite(spread) & (spread > 0))] = 1
+    return mean, spread

@@ -1,0 +1,515 @@
+"""Newton's method for many logistic problems at once.
+
+Every iteration computes the gradients of all problems that have not converged, solves for their
+Newton directions by preconditioned conjugate gradients, and searches along them. All of it runs
+through the matrix products of blocks of rows (`_logistic_objective`), so the cost is data passes;
+what is done to save them:
+
+- *two stages*: the way to the neighbourhood of the solutions is gone in single precision; only the
+  last step or two take gradients in double precision, and their Hessians stay in single;
+- *line search without products*: along a direction margins change linearly, so a trial step costs
+  one pass over the margins;
+- *preconditioners*: where a Hessian per problem fits in memory and pays off, its inverse, built
+  again when conjugate gradients get slow, from the rows whose curvature counts; elsewhere one
+  eigenbasis for all problems, with one curvature per problem;
+- *problems that have converged leave*.
+
+The certificate of a problem is its relative Newton decrement, ½ gᵀH⁻¹g / f: what the next step
+would gain. It is measured before the last step, so the error that remains is smaller still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from duelrank.duels._logistic_objective import (
+    Block,
+    Crew,
+    Floats,
+    curvature,
+    curve_times,
+    folded_margins,
+    hessian,
+    loss,
+    pull,
+    wrong_side,
+)
+
+# Conjugate gradients stop when the preconditioned residual has shrunk so far: little is asked for
+# while the decrement is large and the model of the objective crude.
+FORCING_FAR, NEAR = 0.5, 0.02
+SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
+NEGLIGIBLE = 0.01  # curvature, relative to the largest possible, that a Hessian may leave out
+SINGLE_TOL = 1e-5  # what gradients in single precision are good for
+LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
+SEARCH_ABOVE = 1e-4  # relative decrement above which full steps are not trusted
+MOST_TRIALS = 10
+
+
+class Stage(NamedTuple):
+    """How precisely gradients are taken, how far to go, and how well to solve for directions."""
+
+    dtype: type
+    tol: float
+    forcing: float  # what conjugate gradients must reach near the solution
+    most_inner: int
+    stragglers: float  # share of problems for which no further inner iteration is made
+
+
+class Solution(NamedTuple):
+    """Weights (Q, d), relative Newton decrements (Q,) and iterations (Q,) of all problems."""
+
+    weights: Floats
+    decrement: Floats
+    n_iter: NDArray[np.intp]
+
+
+def solve(
+    blocks: list[Block],
+    penalty: Floats,
+    start: Floats,
+    *,
+    tol: float,
+    max_iter: int,
+    crew: Crew,
+    preconditioner: Preconditioner,
+    on_iteration: Callable[[], None] = lambda: None,
+) -> Solution:
+    """Minimise all problems.
+
+    Parameters
+    ----------
+    blocks : list of Block
+        The rows. Without double precision copies, gradients are in single precision.
+    penalty : ndarray of shape (d,)
+        Penalty of every weight; 0 for an intercept.
+    start : ndarray of shape (Q, d)
+        Where to start; zeros if nothing better is known.
+    tol : float
+        Relative Newton decrement below which a problem has converged.
+    max_iter : int
+        Most iterations.
+    crew : Crew
+        The threads.
+    preconditioner : Preconditioner
+        Learns while the problems are solved.
+    on_iteration : callable
+        Called after every iteration.
+
+    Returns
+    -------
+    solution : Solution
+        A problem has converged if its decrement is at most `tol`.
+    """
+    weights = start.astype(np.float64)
+    decrement = np.full(len(weights), np.inf)
+    n_iter = np.zeros(len(weights), dtype=np.intp)
+    double = blocks[0].double is not None
+    stages = [Stage(np.float32, max(tol, SINGLE_TOL) if double else tol, 0.2, 12, 0.1)]
+    if double:
+        stages.append(Stage(np.float64, tol, 0.02, 50, 0.0))
+    budget = max_iter
+    for stage in stages:
+        for active, reached in _newton(
+            blocks, penalty, weights, stage, budget, preconditioner, crew
+        ):
+            decrement[active] = reached
+            n_iter[active] += 1
+            budget -= 1
+            on_iteration()
+    return Solution(weights, decrement, n_iter)
+
+
+def _newton(
+    all_blocks: list[Block],
+    penalty: Floats,
+    all_weights: Floats,
+    stage: Stage,
+    budget: int,
+    preconditioner: Preconditioner,
+    crew: Crew,
+) -> Iterator[tuple[NDArray[np.intp], Floats]]:
+    """Move `all_weights` until every decrement is below the tolerance.
+
+    Yields the problems that took part in an iteration and their decrements.
+    """
+    active = np.arange(len(all_weights))
+    blocks = all_blocks
+    for _ in range(budget):
+        weights = all_weights[active]
+        margins = _margins(blocks, weights, stage.dtype, crew)
+        at = _evaluate(blocks, margins, weights, penalty, crew)
+        preconditioner.update(blocks, active, at.curved, crew)
+        direction, unsolved = _directions(blocks, active, at, penalty, stage, preconditioner, crew)
+        slope = np.einsum("qj,qj->q", at.gradient, direction)
+        decrement = 0.5 * (np.abs(slope) + unsolved) / at.value
+        step: Floats = np.ones(len(active))
+        if np.any(decrement > SEARCH_ABOVE):
+            step = _search(blocks, margins, weights, direction, slope, penalty, crew)
+        all_weights[active] = weights + step[:, np.newaxis] * direction
+        yield active, decrement
+
+        going = decrement > stage.tol
+        if not going.any():
+            return
+        if not going.all():
+            active = active[going]
+            keep = np.zeros(len(all_weights), dtype=bool)
+            keep[active] = True
+            blocks = [block.of_problems(keep) for block in all_blocks]
+            blocks = [block for block in blocks if len(block.problems)]
+
+
+def _margins(blocks: list[Block], weights: Floats, dtype: type, crew: Crew) -> list[Floats]:
+    return crew.map(lambda block: folded_margins(block, weights, dtype), blocks)
+
+
+class _Evaluation(NamedTuple):
+    """Objective (Q,) and gradient (Q, d) of the problems, curvatures (q, m) of the blocks."""
+
+    value: Floats
+    gradient: Floats
+    curved: list[Floats]
+
+
+def _evaluate(
+    blocks: list[Block], margins: list[Floats], weights: Floats, penalty: Floats, crew: Crew
+) -> _Evaluation:
+    def parts(item: tuple[Block, Floats]) -> tuple[Floats, Floats, Floats]:
+        block, margin = item
+        wrong = wrong_side(margin.copy())
+        return loss(block, wrong), pull(block, wrong), curvature(block, wrong)
+
+    value = 0.5 * (weights * weights) @ penalty
+    gradient = weights * penalty
+    curved = []
+    done = crew.map(parts, list(zip(blocks, margins, strict=True)))
+    for block, (losses, pulls, curves) in zip(blocks, done, strict=True):
+        value[block.problems] += losses
+        gradient[block.problems] += pulls
+        curved.append(curves)
+    return _Evaluation(np.maximum(value, np.finfo(np.float64).tiny), gradient, curved)
+
+
+def _directions(
+    blocks: list[Block],
+    active: NDArray[np.intp],
+    at: _Evaluation,
+    penalty: Floats,
+    stage: Stage,
+    preconditioner: Preconditioner,
+    crew: Crew,
+) -> tuple[Floats, Floats]:
+    """Solve H x = −g for all problems by preconditioned conjugate gradients.
+
+    Returns x and what its residual r leaves open, rᵀM⁻¹r with M the preconditioner: gᵀH⁻¹g is
+    about −gᵀx plus that. Where M has lost its definiteness, nothing is known: infinity.
+    """
+    penalty = penalty.astype(np.float32)
+    residual = -at.gradient.astype(np.float32)
+    solution = np.zeros_like(residual)
+    conjugate = guess = preconditioner.apply(residual, active)
+    gain = np.einsum("qj,qj->q", residual, guess)
+    unsolved = np.where(gain < 0, np.inf, gain)
+    forcing = np.where(gain > 2 * NEAR * at.value, FORCING_FAR, stage.forcing)
+    enough = (forcing**2 * gain).astype(np.float32)
+    live = gain > 0
+    inner = 0
+    while inner < stage.most_inner and live.any():
+        inner += 1
+        image = _hessian_times(blocks, at.curved, conjugate, live, crew) + penalty * conjugate
+        bend = np.einsum("qj,qj->q", conjugate, image)
+        live = live & (bend > 0)
+        length = np.divide(gain, bend, out=np.zeros_like(gain), where=live)
+        solution += length[:, np.newaxis] * conjugate
+        residual -= length[:, np.newaxis] * image
+        guess = preconditioner.apply(residual, active)
+        new_gain = np.einsum("qj,qj->q", residual, guess)
+        unsolved[live] = np.maximum(new_gain[live], 0)
+        live &= new_gain > enough
+        if live.mean() <= stage.stragglers:
+            break
+        ratio = np.divide(new_gain, gain, out=np.zeros_like(gain), where=live)
+        conjugate = guess + ratio[:, np.newaxis] * conjugate
+        gain = new_gain
+    preconditioner.needed(inner)
+    return solution.astype(np.float64), unsolved.astype(np.float64)
+
+
+def _hessian_times(
+    blocks: list[Block],
+    curved: list[Floats],
+    vectors: Floats,
+    live: NDArray[np.bool_],
+    crew: Crew,
+) -> Floats:
+    """Return Σ_i scale p(1−p) (xᵢ·v) xᵢ of the live problems, zero for the others."""
+
+    def part(item: tuple[Block, Floats]) -> tuple[NDArray[np.intp], Floats]:
+        block, curves = item
+        mine = live[block.problems]
+        problems = block.problems
+        if not mine.all():
+            problems, curves = problems[mine], curves[mine]
+        return problems, curve_times(block, curves, vectors[problems])
+
+    image = np.zeros_like(vectors)
+    for problems, product in crew.map(part, list(zip(blocks, curved, strict=True))):
+        image[problems] += product
+    return image
+
+
+def _search(
+    blocks: list[Block],
+    margins: list[Floats],
+    weights: Floats,
+    direction: Floats,
+    slope: Floats,
+    penalty: Floats,
+    crew: Crew,
+) -> Floats:
+    """Find steps at which the slope along each direction has shrunk to a third or less.
+
+    The objectives are convex, so their slopes along a direction increase: a secant inside a bracket
+    that grows while slopes are negative.
+    """
+    dtype = margins[0].dtype.type
+    along = _margins(blocks, direction, dtype, crew)
+    linear = np.einsum("qj,qj,j->q", weights, direction, penalty)
+    quadratic = np.einsum("qj,qj,j->q", direction, direction, penalty)
+    items = list(zip(blocks, margins, along, strict=True))
+
+    def slopes_at(step: Floats) -> Floats:
+        def part(item: tuple[Block, Floats, Floats]) -> Floats:
+            block, margin, change = item
+            wrong = change * step[block.problems, np.newaxis].astype(dtype)
+            wrong += margin
+            wrong = wrong_side(wrong)
+            if block.row_weights is not None:
+                wrong *= block.row_weights.astype(dtype)
+            return -block.scale * np.einsum("qm,qm->q", wrong, change)
+
+        slopes = linear + step * quadratic
+        for block, part_slopes in zip(blocks, crew.map(part, items), strict=True):
+            slopes[block.problems] += part_slopes
+        return slopes
+
+    step = np.ones(len(slope))
+    low, low_slope = np.zeros(len(slope)), slope.copy()
+    high = np.full(len(slope), np.inf)
+    for _ in range(MOST_TRIALS):
+        current = slopes_at(step)
+        searching = np.abs(current) > 0.3 * np.abs(slope)
+        if not searching.any():
+            break
+        rise = np.maximum(current - low_slope, np.finfo(np.float64).tiny)
+        secant = step - current * (step - low) / rise
+        ahead = current < 0
+        low, low_slope = np.where(ahead, step, low), np.where(ahead, current, low_slope)
+        high = np.where(ahead, high, step)
+        inside = np.isfinite(high)
+        margin = 0.1 * np.where(inside, high - low, 0)
+        bounded = np.clip(secant, low + margin, np.where(inside, high, np.inf) - margin)
+        growing = np.clip(secant, 1.5 * step, 5 * step)
+        step = np.where(searching, np.where(inside, bounded, growing), step)
+    return step
+
+
+class SharedBasis:
+    """Approximate inverse Hessians in one basis for all problems.
+
+    H ≈ diag(penalty) + κ_q S with S the covariance of the rows inside their blocks and κ_q the sum
+    of a problem's curvatures: one basis diagonalises all of them. With very many features, or
+    sparse rows, only the diagonal of S is used.
+
+    Parameters
+    ----------
+    blocks : list of Block
+        The rows.
+    penalty : ndarray of shape (d,)
+        Penalty of every weight.
+    n_problems : int
+        Number of problems Q.
+    """
+
+    def __init__(self, blocks: list[Block], penalty: Floats, n_problems: int) -> None:
+        self.total_curvature = np.ones(n_problems, dtype=np.float32)
+        self.basis, self.variance, self.base = _shared_basis(blocks, penalty)
+
+    def update(
+        self, blocks: list[Block], active: NDArray[np.intp], curved: list[Floats], crew: Crew
+    ) -> None:
+        """Learn from the curvatures at the current weights."""
+        total = np.zeros(len(active), dtype=np.float32)
+        for block, curves in zip(blocks, curved, strict=True):
+            total[block.problems] += curves.sum(axis=1)
+        self.total_curvature[active] = np.maximum(total, np.finfo(np.float32).tiny)
+
+    def apply(self, vectors: Floats, active: NDArray[np.intp]) -> Floats:
+        """Return the approximate inverse Hessians times vectors, (Q, d)."""
+        diagonal = self.base + self.total_curvature[active, np.newaxis] * self.variance
+        if self.basis is None:
+            return vectors / diagonal
+        product: Floats = (vectors @ self.basis / diagonal) @ self.basis.T
+        return product
+
+    def needed(self, inner: int) -> None:
+        """Hear how many inner iterations were needed."""
+
+
+class OwnHessians:
+    """Inverses of every problem's own Hessian, as it was when they were last built.
+
+    They are built from the Gram matrices of the blocks at first (exact at zero weights, where all
+    curvatures are equal), and again from the rows whose curvature counts whenever conjugate
+    gradients get slow.
+
+    Parameters
+    ----------
+    penalty : ndarray of shape (d,)
+        Penalty of every weight.
+    n_problems : int
+        Number of problems Q.
+    cold : bool
+        Whether the weights are zero at first.
+    """
+
+    def __init__(self, penalty: Floats, n_problems: int, cold: bool) -> None:
+        self.penalty = penalty
+        self.inverses = np.empty((n_problems, len(penalty), len(penalty)), dtype=np.float32)
+        self.number = np.arange(n_problems)
+        self.frozen = False
+        self.stale = True
+        self.equal_curvatures = cold
+
+    def share(self, number: NDArray[np.intp]) -> OwnHessians:
+        """Return one for problems that resemble those solved, ``number[q]`` the one q resembles."""
+        other = object.__new__(OwnHessians)
+        other.__dict__.update(self.__dict__, number=number, frozen=True, stale=False)
+        return other
+
+    def update(
+        self, blocks: list[Block], active: NDArray[np.intp], curved: list[Floats], crew: Crew
+    ) -> None:
+        """Build the Hessians of the active problems, if that is due."""
+        if not self.stale or self.frozen:
+            return
+        parts = _gram_parts if self.equal_curvatures else _hessian_parts
+        hessians = np.zeros((len(active), *self.inverses.shape[1:]))
+        hessians += np.diag(self.penalty)
+        items = list(zip(blocks, curved, strict=True))
+        for block, products in zip(blocks, crew.map(parts, items), strict=True):
+            for problem, product in zip(block.problems, products, strict=True):
+                hessians[problem] += product
+        for problem, matrix in zip(active, hessians, strict=True):
+            self.inverses[problem] = _inverse(matrix)
+        self.equal_curvatures = self.stale = False
+
+    def apply(self, vectors: Floats, active: NDArray[np.intp]) -> Floats:
+        """Return the inverse Hessians times vectors, (Q, d)."""
+        inverses = self.inverses[self.number[active]]
+        product: Floats = np.matmul(inverses, vectors[:, :, np.newaxis])[:, :, 0]
+        return product
+
+    def needed(self, inner: int) -> None:
+        """Hear how many inner iterations were needed."""
+        self.stale = inner >= SLOW_INNER
+
+
+Preconditioner = SharedBasis | OwnHessians
+
+
+def make_preconditioner(
+    blocks: list[Block], penalty: Floats, n_problems: int, *, cold: bool, most_bytes: float
+) -> Preconditioner:
+    """Choose own Hessians where they fit in memory and pay off: with many more rows than features.
+
+    Parameters
+    ----------
+    blocks : list of Block
+        The rows.
+    penalty : ndarray of shape (d,)
+        Penalty of every weight.
+    n_problems : int
+        Number of problems Q.
+    cold : bool
+        Whether the solve starts at zero weights.
+    most_bytes : float
+        Memory that Hessians and their inverses may take.
+    """
+    n_features = len(penalty)
+    rows = sum(block.single.shape[0] * len(block.problems) for block in blocks) / n_problems
+    dense = isinstance(blocks[0].single, np.ndarray)
+    if dense and rows > 8 * n_features and 12 * n_problems * n_features**2 <= most_bytes:
+        return OwnHessians(penalty, n_problems, cold)
+    return SharedBasis(blocks, penalty, n_problems)
+
+
+def _gram_parts(item: tuple[Block, Floats]) -> list[Floats]:
+    """Return a block's parts of the Hessians of its problems where p = 1/2 everywhere."""
+    block, _ = item
+    rows = block.single
+    weighted = rows if block.row_weights is None else rows * block.row_weights[:, np.newaxis]
+    gram = weighted.T.astype(np.float32, copy=False) @ rows
+    return [gram * (scale / 4) for scale in block.scale]
+
+
+def _hessian_parts(item: tuple[Block, Floats]) -> list[Floats]:
+    """Return a block's parts of the Hessians of its problems."""
+    block, curved = item
+    return [
+        hessian(block, own, NEGLIGIBLE * scale / 4)
+        for own, scale in zip(curved, block.scale, strict=True)
+    ]
+
+
+def _shared_basis(blocks: list[Block], penalty: Floats) -> tuple[Floats | None, Floats, Floats]:
+    """Return a basis in which the covariance inside blocks and the penalty are both diagonal.
+
+    Basis (d, d) or None, variances (d,) and penalties (d,) in it. An intercept (penalty 0) stays as
+    it is, with variance 1.
+    """
+    shares = [
+        np.ones(block.single.shape[0]) if block.row_weights is None else block.row_weights
+        for block in blocks
+    ]
+    total = sum(share.sum() for share in shares)
+    is_dense = isinstance(blocks[0].single, np.ndarray)
+    if not is_dense or len(penalty) > LARGEST_BASIS:
+        squares = sum(
+            (block.single**2 if is_dense else block.single.power(2)).T @ share
+            for block, share in zip(blocks, shares, strict=True)
+        )
+        return None, (squares / total).astype(np.float32), penalty.astype(np.float32)
+    covariance = np.zeros((len(penalty), len(penalty)))
+    for block, share in zip(blocks, shares, strict=True):
+        share = share.astype(np.float32)
+        centred = block.single - share @ block.single / share.sum()
+        covariance += (centred.T * share) @ centred
+    covariance /= total
+    penalised = penalty > 0
+    variance, base = np.ones(len(penalty)), penalised.astype(np.float64)
+    basis = np.eye(len(penalty))
+    features = np.ix_(penalised, penalised)
+    variance[penalised], basis[features] = eigh(covariance[features], np.diag(penalty[penalised]))
+    np.maximum(variance, 0, out=variance)
+    return basis.astype(np.float32), variance.astype(np.float32), base.astype(np.float32)
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """Invert a Hessian, lifted so far that its inverse is definite in single precision."""
+    lift = 1e-6 * float(np.trace(matrix)) / len(matrix)
+    while True:
+        matrix[np.diag_indices_from(matrix)] += lift
+        factor, failed = dpotrf(matrix, lower=1)
+        if not failed:
+            inverse, _ = dpotri(factor, lower=1)  # its lower triangle
+            inverse += np.tril(inverse, k=-1).T
+            return inverse
+        lift *= 10

@@ -1,0 +1,416 @@
+import os
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import approx_fprime
+from scipy.special import expit
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold
+from threadpoolctl import threadpool_limits
+
+from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, LogisticDuelsCV, pairs
+from duelrank.duels import _logistic_solver
+from duelrank.duels._logistic_objective import Block, gradient, objective
+from duelrank.duels._logistic_rows import tiles
+
+TIGHT = 1e-11
+
+
+def duel_rows(codes, first, second):
+    rows = np.flatnonzero((codes == first) | (codes == second))
+    return rows, codes[rows] == second
+
+
+def value(X, is_second, coef, intercept, C, weights=None):
+    """scikit-learn's objective of one duel."""
+    margins = np.where(is_second, 1, -1) * (X @ coef + intercept)
+    losses = np.logaddexp(0, -margins)
+    return 0.5 * coef @ coef + C * (losses if weights is None else weights * losses).sum()
+
+
+def worst_gap(duels, X, codes, C, weights=None, **options):
+    """Largest relative excess of our objectives over those of newton-cholesky."""
+    gaps = []
+    for d, (a, b) in enumerate(zip(*pairs(duels.n_classes_), strict=True)):
+        rows, is_second = duel_rows(codes, a, b)
+        w = None if weights is None else weights[rows]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            peer = LogisticRegression(
+                C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000, **options
+            ).fit(X[rows], is_second, sample_weight=w)
+        theirs = value(X[rows], is_second, peer.coef_[0], peer.intercept_[0], C, w)
+        ours = value(
+            X[rows], is_second, duels.coef_[d].astype(float), float(duels.intercept_[d]), C, w
+        )
+        gaps.append((ours - theirs) / theirs)
+    return max(gaps)
+
+
+@pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0, 100.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_objectives_on_digits(digits, C, fit_intercept):
+    X, y = digits
+    duels = LogisticDuels(C, fit_intercept=fit_intercept, tol=TIGHT).fit(X, y, 10)
+    assert duels.converged_.all()
+    assert worst_gap(duels, X, y, C, fit_intercept=fit_intercept) < 1e-9
+
+
+def test_default_tolerance_is_tight_enough(digits):
+    X, y = digits
+    assert worst_gap(LogisticDuels().fit(X, y, 10), X, y, 1.0) < 1e-6
+
+
+def hard_cases():
+    rng = np.random.default_rng(0)
+    X, y = make_classification(
+        400, 12, n_informative=6, n_classes=4, n_clusters_per_class=1, flip_y=0.1, random_state=0
+    )
+    yield "plain", X, y, 1.0
+    yield "badly scaled", X * np.logspace(-6, 6, 12), y, 1.0
+    yield "shifted far", X + 1e6, y, 1.0
+    yield "duplicate columns", np.hstack([X, X, X]), y, 10.0
+    yield "constant columns", np.hstack([X, np.ones((400, 1)), np.zeros((400, 1))]), y, 1.0
+    yield "separable", np.eye(4)[y] * 3 + 0.01 * rng.normal(size=(400, 4)), y, 1e4
+    yield "more features than rows", rng.normal(size=(60, 200)), y[:60], 1.0
+    yield "one feature", X[:, :1], y, 1.0
+    yield (
+        "many rows",
+        np.repeat(X, 20, axis=0) + 0.1 * rng.normal(size=(8000, 12)),
+        y.repeat(20),
+        1.0,
+    )
+    yield "strong penalty", X, y, 1e-6
+    yield "weak penalty", X, y, 1e6
+
+
+@pytest.mark.parametrize(("name", "X", "y", "C"), list(hard_cases()), ids=lambda v: str(v)[:24])
+def test_objectives_on_hard_cases(name, X, y, C):
+    duels = LogisticDuels(C, tol=1e-10, max_iter=300).fit(X, y, 4)
+    assert duels.converged_.all()
+    assert worst_gap(duels, X, y, C) < 1e-6
+
+
+def test_float32_stays_float32(digits):
+    X, y = digits
+    duels = LogisticDuels(0.01).fit(X.astype(np.float32), y, 10)
+    assert duels.coef_.dtype == duels.intercept_.dtype == np.float32
+    assert duels.margins(X[:5].astype(np.float32)).dtype == np.float32
+    assert worst_gap(duels, X, y, 0.01) < 1e-5
+    assert LogisticDuels(dtype="float32").fit(X, y, 10).coef_.dtype == np.float32
+    assert LogisticDuels(dtype="float64").fit(X.astype("f"), y, 10).coef_.dtype == np.float64
+
+
+def test_sample_and_class_weights(digits, rng):
+    X, y = digits[0][:500], digits[1][:500]
+    weights = rng.exponential(size=500)
+    duels = LogisticDuels(0.1, tol=TIGHT).fit(X, y, 10, sample_weight=weights)
+    assert worst_gap(duels, X, y, 0.1, weights) < 1e-8
+    given = {k: 1.0 + k for k in range(10)}
+    by_dict = LogisticDuels(0.1, class_weight=given, tol=TIGHT).fit(X, y, 10)
+    assert worst_gap(by_dict, X, y, 0.1, np.array([given[k] for k in y])) < 1e-8
+    balanced = LogisticDuels(0.1, class_weight="balanced", tol=TIGHT).fit(X, y, 10)
+    theirs = EstimatorDuels(
+        LogisticRegression(
+            C=0.1, class_weight="balanced", solver="newton-cholesky", tol=1e-10, max_iter=500
+        )
+    ).fit(X, y, 10)
+    np.testing.assert_allclose(balanced.margins(X), theirs.margins(X), rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_numerically(rng):
+    blocks = [
+        Block(
+            None,
+            rng.normal(size=(7, 3)),
+            np.array(problems),
+            rng.choice([-1.0, 1.0], size=len(problems)),
+            rng.random(len(problems)),
+            weights,
+        )
+        for problems, weights in [([0, 1], None), ([1, 2], rng.random(7)), ([0, 2], None)]
+    ]
+    penalty = np.array([1.0, 0.5, 0.0])
+    weights = rng.normal(size=(3, 3))
+    numeric = approx_fprime(
+        weights.ravel(), lambda w: objective(blocks, w.reshape(3, 3), penalty).sum(), 1e-7
+    )
+    np.testing.assert_allclose(gradient(blocks, weights, penalty).ravel(), numeric, atol=1e-5)
+
+
+def test_gradient_vanishes_at_the_solution(digits):
+    X, y = digits
+    duels = LogisticDuels(0.01, tol=1e-13).fit(X, y, 10)
+    for d, (a, b) in enumerate(zip(*pairs(10), strict=True)):
+        rows, is_second = duel_rows(y, a, b)
+        residual = expit(X[rows] @ duels.coef_[d] + duels.intercept_[d]) - is_second
+        gradient_norm = np.linalg.norm(duels.coef_[d] + 0.01 * X[rows].T @ residual)
+        assert gradient_norm < 1e-5 * np.linalg.norm(duels.coef_[d])
+        assert abs(residual.sum()) < 1e-4
+
+
+@pytest.mark.parametrize("preconditioner", ["own Hessians", "shared basis", "diagonal"])
+def test_all_preconditioners_agree(digits, monkeypatch, preconditioner):
+    X, y = digits
+    reference = LogisticDuels(0.1, tol=TIGHT).fit(X, y, 10)
+    make = _logistic_solver.make_preconditioner
+
+    def forced(blocks, penalty, n_problems, *, cold, most_bytes):
+        if preconditioner == "own Hessians":
+            return _logistic_solver.OwnHessians(penalty, n_problems, cold)
+        return make(blocks, penalty, n_problems, cold=cold, most_bytes=0)
+
+    monkeypatch.setattr("duelrank.duels._logistic.make_preconditioner", forced)
+    if preconditioner == "diagonal":
+        monkeypatch.setattr(_logistic_solver, "LARGEST_BASIS", 0)
+    again = LogisticDuels(0.1, tol=TIGHT, max_iter=500).fit(X, y, 10)
+    np.testing.assert_allclose(again.coef_, reference.coef_, atol=1e-5)
+
+
+def test_little_memory_gives_the_same_duels(digits):
+    X, y = digits
+    whole = LogisticDuels(0.1, tol=TIGHT).fit(X, y, 10)
+    tiled = LogisticDuels(0.1, tol=TIGHT, working_memory=0.1).fit(X, y, 10)
+    np.testing.assert_allclose(tiled.coef_, whole.coef_, atol=1e-6)
+
+
+def test_tiles_cover_every_duel_once():
+    counts = np.array([5, 0, 9, 3, 4, 8, 1, 2])
+    first, second = pairs(8)
+    both = np.flatnonzero((counts[first] > 0) & (counts[second] > 0))
+    for most_bytes in (1e9, 6000, 1):
+        parts = list(tiles(counts, 3, most_bytes))
+        np.testing.assert_array_equal(np.sort(np.concatenate(parts)), both)
+    assert len(parts) == len(both)
+    assert list(tiles(np.array([5, 0]), 3, 1e9)) == []
+
+
+def test_the_same_bytes_whatever_the_threads(digits):
+    X, y = digits
+    with threadpool_limits(1):
+        one = LogisticDuels().fit(X, y, 10)
+    with threadpool_limits(2):
+        two = LogisticDuels().fit(X, y, 10)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.intercept_, two.intercept_)
+
+
+def test_sparse_equals_dense(rng):
+    X = rng.poisson(0.3, size=(300, 40)) * rng.random((300, 40))
+    y = (X[:, :4].argmax(axis=1) + rng.integers(2, size=300)) % 4
+    for fit_intercept in (True, False):
+        dense = LogisticDuels(tol=TIGHT, fit_intercept=fit_intercept).fit(X, y, 4)
+        for convert in (sparse.csr_array, sparse.csc_matrix):
+            duels = LogisticDuels(tol=TIGHT, fit_intercept=fit_intercept).fit(convert(X), y, 4)
+            np.testing.assert_allclose(duels.coef_, dense.coef_, atol=1e-5)
+            np.testing.assert_allclose(duels.margins(convert(X)), dense.margins(X), atol=1e-4)
+            wins = DuelRanker(random_state=0).fit(convert(X), y).predict_ranks(convert(X))
+            np.testing.assert_array_equal(
+                wins, DuelRanker(random_state=0).fit(X, y).predict_ranks(X)
+            )
+
+
+def test_wide_sparse_text_is_not_densified():
+    """100,000 features and 2,000 documents: dense, X alone would take 1.6 GB."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 500)
+    topic = sparse.csr_array(
+        (
+            np.ones(2000 * 20),
+            (np.arange(2000).repeat(20), y.repeat(20) * 500 + rng.integers(700, size=40_000)),
+        ),
+        shape=(2000, 100_000),
+    )
+    X = (topic + sparse.random(2000, 100_000, density=3e-4, random_state=0, format="csr")).tocsr()
+    ranker = DuelRanker(random_state=0).fit(X, y)
+    assert ranker.duels_.converged_.all()
+    assert ranker.score(X, y) > 0.95
+    rows, is_second = duel_rows(y, 0, 1)
+    peer = LogisticRegression(tol=1e-8, max_iter=1000).fit(X[rows], is_second)
+    np.testing.assert_allclose(ranker.duels_.margins(X)[:, 0], peer.decision_function(X), atol=1e-3)
+
+
+def test_certificates_and_warning(digits):
+    X, y = digits
+    with pytest.warns(ConvergenceWarning, match=r"45 of 45 duels did not converge .* 0-1, 0-2,"):
+        duels = LogisticDuels(max_iter=2).fit(X, y, 10)
+    assert not duels.converged_.any()
+    assert (duels.n_iter_ == 2).all()
+    assert (duels.decrement_ > duels.tol).all()
+    # The decrement is what the objective still has to lose, before the last step.
+    loose = LogisticDuels(tol=1e-2).fit(X, y, 10)
+    assert (loose.decrement_ <= 1e-2).all()
+    assert worst_gap(loose, X, y, 1.0) < 1e-2
+
+
+def test_counted_wins_equal_the_tournaments(digits):
+    X, y = digits
+    for dtype in (np.float64, np.float32):
+        ranker = DuelRanker(LogisticDuels(0.01), random_state=0).fit(X.astype(dtype), y)
+        tournament = ranker.tournament(X.astype(dtype))
+        wins, expected = ranker.duels_.wins(X.astype(dtype), ranker.label_order_)
+        np.testing.assert_array_equal(wins, 9 - tournament.losses)
+        np.testing.assert_allclose(expected, tournament.probabilities.sum(axis=2) - 0.5, rtol=1e-4)
+        np.testing.assert_array_equal(ranker.decision_function(X.astype(dtype)), tournament.scores)
+
+
+def test_counted_wins_of_many_labels_and_blocks(rng, monkeypatch):
+    X = rng.normal(size=(120, 5))
+    y = np.arange(120) % 40
+    ranker = DuelRanker(random_state=0).fit(X, y)
+    expected = ranker.predict_ranks(X)
+    monkeypatch.setattr("duelrank.duels._logistic.WIN_ROWS", 7)
+    monkeypatch.setattr("duelrank.duels._logistic.WIN_COLUMNS", 11)
+    np.testing.assert_array_equal(ranker.predict_ranks(X), expected)
+    monkeypatch.setattr("duelrank.duels._logistic.MOST_LABELS_IN_DOUBLE", 2)
+    assert (ranker.predict_ranks(X) == expected).mean() > 0.999
+
+
+def test_undecided_duels_go_by_the_drawn_order():
+    duels = LogisticDuels(fit_intercept=False).fit(np.eye(4)[[0, 1, 2, 3]], [0, 1, 2, 3], 4)
+    for order in ([3, 1, 0, 2], [0, 1, 2, 3], [2, 3, 1, 0]):
+        wins, expected = duels.wins(np.zeros((1, 4)), np.array(order))
+        np.testing.assert_array_equal(wins[0, order], [3, 2, 1, 0])
+        np.testing.assert_allclose(expected, 1.5)
+
+
+def test_one_sided_and_empty_duels():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    for duels in (LogisticDuels(), LogisticDuelsCV(Cs=2, cv=2)):
+        margins = duels.fit(X, np.array([0, 0, 2, 2]), n_classes=4).margins(X)
+        first, second = pairs(4)
+        seen = {0: 1, 1: 0, 2: 1, 3: 0}
+        for d, (a, b) in enumerate(zip(first, second, strict=True)):
+            if seen[a] != seen[b]:
+                assert (np.sign(margins[:, d]) == seen[b] - seen[a]).all()
+        assert (margins[:, 4] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"C": 0}, "C must be a positive number, got 0"),
+        ({"C": "1"}, "C must be a positive number, got '1'"),
+        ({"tol": -1}, "tol must be a positive number"),
+        ({"max_iter": 0}, "max_iter must be a positive integer, got 0"),
+        ({"working_memory": 0}, "working_memory must be a positive number"),
+        ({"dtype": "int32"}, "dtype must be None, 'float32' or 'float64'"),
+        ({"class_weight": "heavy"}, "class_weight must be None, 'balanced' or a dictionary"),
+        ({"class_weight": {0: -1}}, "class_weight must be a positive number, got -1"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        LogisticDuels(**options).fit(np.eye(2), [0, 1], 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"Cs": 0}, "Cs must be a positive integer or a list"),
+        ({"Cs": []}, "Cs must be a positive integer or a list"),
+        ({"Cs": [1, -1]}, "Cs must be a positive number, got -1"),
+        ({"scoring": "f1"}, "scoring must be one of"),
+        ({"cv": 1}, "n_splits=1|k-fold"),
+    ],
+)
+def test_bad_cv_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        LogisticDuelsCV(**options).fit(np.eye(4), [0, 1, 0, 1], 2)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "neg_log_loss"])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_cross_validation_agrees_with_scikit_learn(digits, scoring, class_weight):
+    X, y = digits[0][:700] / 16, digits[1][:700]
+    keep = np.isin(y, [3, 5, 8, 9])
+    X, codes = X[keep], np.searchsorted([3, 5, 8, 9], y[keep])
+    folds = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, codes))
+    Cs = np.logspace(-3, 3, 5)
+    duels = LogisticDuelsCV(Cs, cv=folds, scoring=scoring, class_weight=class_weight)
+    duels.fit(X, codes, 4)
+    for d, (a, b) in enumerate(zip(*pairs(4), strict=True)):
+        rows, is_second = duel_rows(codes, a, b)
+        own = np.full(len(codes), -1)
+        own[rows] = np.arange(len(rows))
+        peer_folds = [tuple(own[part][own[part] >= 0] for part in fold) for fold in folds]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            peer = LogisticRegressionCV(
+                Cs=Cs,
+                cv=peer_folds,
+                scoring=scoring,
+                class_weight=class_weight,
+                solver="newton-cholesky",
+                tol=1e-9,
+                max_iter=1000,
+            ).fit(X[rows], is_second)
+        theirs = np.asarray(
+            next(iter(peer.scores_.values())) if isinstance(peer.scores_, dict) else peer.scores_
+        )
+        theirs = theirs.reshape(duels.scores_[d].shape)
+        np.testing.assert_allclose(duels.scores_[d], theirs, atol=1e-4)
+        best = theirs.mean(axis=0)
+        chosen = np.flatnonzero(Cs == duels.C_[d])[0]
+        assert best[chosen] == pytest.approx(best.max(), abs=1e-4)
+        refit = LogisticDuels(duels.C_[d], class_weight=class_weight).fit(X, codes, 4)
+        np.testing.assert_allclose(duels.coef_[d], refit.coef_[d], rtol=1e-4, atol=1e-5)
+
+
+def test_shared_C(digits):
+    X, y = digits[0][:400] / 16, digits[1][:400]
+    duels = LogisticDuelsCV(Cs=5, cv=3, shared_C=True).fit(X, y, 10)
+    assert len(np.unique(duels.C_)) == 1
+    best = duels.Cs_[np.argmax(duels.scores_.mean(axis=(0, 1)))]
+    assert duels.C_[0] == best
+    ranker = DuelRanker(LogisticDuelsCV(Cs=[0.01, 1.0], cv=3), random_state=0).fit(X, y)
+    assert ranker.score(X, y) > 0.95
+
+
+def test_cross_validation_with_overlapping_folds_weights_and_memory(digits):
+    X, y = digits[0][:300] / 16, digits[1][:300]
+    cv = ShuffleSplit(4, random_state=0)
+    weights = np.where(np.arange(300) % 3 == 0, 0.0, 1.0)
+    whole = LogisticDuelsCV(Cs=3, cv=cv).fit(X, y, 10, sample_weight=weights)
+    tiled = LogisticDuelsCV(Cs=3, cv=cv, working_memory=1).fit(X, y, 10, sample_weight=weights)
+    np.testing.assert_allclose(whole.coef_, tiled.coef_, atol=1e-5)
+    np.testing.assert_allclose(whole.scores_, tiled.scores_, atol=1e-12)
+
+
+def test_labels_missing_from_a_fold_are_left_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(41, 3))
+    codes = np.array([0] * 20 + [1] * 20 + [2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the least populated class has one member
+        duels = LogisticDuelsCV(Cs=2, cv=2).fit(X, codes, 3)
+    assert np.isfinite(duels.scores_[0]).all()
+    assert np.isnan(duels.scores_[1]).any()
+    assert np.isfinite(duels.coef_).all()
+
+
+@pytest.mark.skipif("DUELRANK_DATA" not in os.environ, reason="DUELRANK_DATA names no data folder")
+def test_mnist():
+    """Objectives next to newton-cholesky's, and the accuracies of the paper's Table 1."""
+    from mnist import load_mnist_pca
+
+    X, y, X_test, y_test = load_mnist_pca()
+    ranker = DuelRanker(LogisticDuels(1e-4), ties="index").fit(X, y)
+    assert ranker.duels_.converged_.all()
+    ranks = ranker.predict_ranks(X_test)
+    place = ranks[np.arange(len(y_test)), y_test]
+    assert abs(np.mean(place == 1) - 0.943) < 0.002
+    assert abs(np.mean(place <= 5) - 0.997) < 0.001
+    first, second = pairs(10)
+    for d in range(0, 45, 9):
+        rows, is_second = duel_rows(y, first[d], second[d])
+        peer = LogisticRegression(C=1e-4, solver="newton-cholesky", tol=1e-10, max_iter=100)
+        peer.fit(X[rows], is_second)
+        theirs = value(X[rows], is_second, peer.coef_[0], peer.intercept_[0], 1e-4)
+        coef, intercept = ranker.duels_.coef_[d], ranker.duels_.intercept_[d]
+        ours = value(X[rows], is_second, coef, intercept, 1e-4)
+        assert (ours - theirs) / theirs < 1e-6

@@ -50,7 +50,7 @@ types: $(READY)
 
 doctest: $(READY)
 	$(BIN)/python -m pytest -q --doctest-modules src
-	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md docs
+	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md $(wildcard docs/*.md)
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
@@ -62,7 +62,7 @@ bench: $(READY)
 test-lowest:
 	test -d .venv-lowest || $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
-		numpy==1.26.0 scipy==1.11.2 scikit-learn==1.6.0 matplotlib==3.8.0 pandas==2.1.1 \
+		numpy==1.26.0 scipy==1.11.2 scikit-learn==1.6.0 joblib==1.3.0 threadpoolctl==3.1.0 matplotlib==3.8.0 pandas==2.1.1 \
 		networkx==3.2 rich==13.0.0 hypothesis==6.90.0 pytest==8.0.0 pytest-xdist==3.5.0
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 -m "not slow"

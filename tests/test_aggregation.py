@@ -19,9 +19,6 @@ EVIDENCE = ("probability", "feedback_arc_set")
 class GivenDuels(BaseEstimator):
     """Engine whose features are the margins."""
 
-    def __init__(self, with_probabilities=True):
-        self.with_probabilities = with_probabilities
-
     def fit(self, X, codes, n_classes, sample_weight=None):
         return self
 
@@ -127,7 +124,7 @@ def test_relabelling_the_classes_relabels_the_ranking(rng, aggregation, ties):
 @pytest.mark.parametrize("evidence", ["signs only", "none"])
 def test_no_label_is_favoured_for_its_index(aggregation, ties, evidence):
     """Over seeds, every label is as often first as any other."""
-    n_classes, n_seeds, n_rows = 4, 800, 3
+    n_classes, n_seeds, n_rows = 4, 800, 1
     rng = np.random.default_rng(7)
     firsts = np.zeros(n_classes)
     lasts = np.zeros(n_classes)
@@ -137,10 +134,83 @@ def test_no_label_is_favoured_for_its_index(aggregation, ties, evidence):
         order = ranker_of(n_classes, seed, aggregation=aggregation, ties=ties).predict_order(
             margins
         )
+        # One order is drawn per fit, so only one row of it is an independent draw.
         firsts += np.bincount(order[:1, 0], minlength=n_classes)
         lasts += np.bincount(order[:1, -1], minlength=n_classes)
     assert chisquare(firsts).pvalue > 1e-3
     assert chisquare(lasts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("ties", [t for t in TIES if t != "index"])
+@pytest.mark.parametrize("probability", [2 / 3, 0.8, 0.9, 1.0])
+@pytest.mark.parametrize("turned", [1, -1])
+def test_even_cycles_favour_nobody(aggregation, ties, probability, turned):
+    """Rounding must not decide between labels of which each beats the next equally surely."""
+    margin = 1e3 if probability == 1 else np.log(probability / (1 - probability))
+    cycle = turned * margin * np.array([[1.0, -1.0, 1.0]])
+    firsts, lasts = np.zeros(3), np.zeros(3)
+    for seed in range(300):
+        order = ranker_of(3, seed, aggregation=aggregation, ties=ties).predict_order(cycle)[0]
+        firsts[order[0]] += 1
+        lasts[order[-1]] += 1
+    assert chisquare(firsts).pvalue > 1e-4
+    assert chisquare(lasts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_coupling_leaves_what_it_cannot_tell_to_the_duels(rng, ties):
+    """Sure or very lopsided duels have posteriors of 0 or rounding noise."""
+    eta_logits = rng.normal(scale=40, size=(200, 8))
+    first, second = pairs(8)
+    margins = eta_logits[:, second] - eta_logits[:, first]
+    truth = ranks_from_scores(eta_logits)
+    for scale in (1, 100):
+        ranker = ranker_of(8, aggregation="coupling", ties=ties)
+        np.testing.assert_array_equal(ranker.predict_ranks(scale * margins), truth)
+
+
+def test_probabilities_against_the_winner_are_no_evidence_for_it():
+    """The duel that its own probability contradicts is the one to reverse."""
+
+    class Contradicts(GivenDuels):
+        def probabilities(self, X):
+            # 1 beats 0 (60 %), 0 beats 2 (10 %!), 2 beats 1 (90 %).
+            return np.tile([0.6, 0.9, 0.9], (len(X), 1))
+
+    for options in ({"aggregation": "feedback_arc_set"}, {"ties": "feedback_arc_set"}):
+        ranker = ranker_of(3, engine=Contradicts(), **options)
+        np.testing.assert_array_equal(ranker.predict_order([[1.0, -1.0, 1.0]]), [[2, 1, 0]])
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("ties", TIES)
+def test_two_labels_keep_how_sure_they_are(rng, aggregation, ties):
+    margins = rng.normal(size=(50, 1))
+    scores = ranker_of(2, aggregation=aggregation, ties=ties).decision_function(margins)
+    np.testing.assert_array_equal(np.argsort(scores), np.argsort(margins[:, 0]))
+
+
+@pytest.mark.parametrize(
+    ("margins", "message"),
+    [
+        (np.full((2, 3), np.nan), "margins of .* contain NaN"),
+        (np.ones((2, 1)), r"margins of .* must have shape \(2, 3\), got \(2, 1\)"),
+    ],
+)
+def test_engines_that_misbehave_are_found_out(margins, message):
+    class Misbehaves(MarginDuels):
+        def margins(self, X):
+            return margins
+
+    with pytest.raises(ValueError, match=message):
+        ranker_of(3, engine=Misbehaves()).predict_ranks(np.zeros((2, 3)))
+
+
+def test_unhelpful_parameters_set_after_fit_are_refused(rng):
+    ranker = ranker_of(3).set_params(aggregation="borda")
+    with pytest.raises(ValueError, match="aggregation must be one of"):
+        ranker.predict_ranks(random_margins(rng, 2, 3))
 
 
 def test_index_ties_follow_the_classes():
@@ -216,11 +286,17 @@ def test_probabilities_never_contradict_the_ranking(rng, aggregation, ties):
 
 def test_engines_without_probabilities(rng):
     ranker = ranker_of(5, engine=MarginDuels())
-    margins = random_margins(rng, 50, 5)
     assert not hasattr(ranker, "predict_proba")
-    np.testing.assert_array_equal(
-        ranker.predict_ranks(margins), ranker_of(5).predict_ranks(margins)
-    )
+    tournament = ranker.tournament(random_margins(rng, 50, 5))
+    assert ((tournament.probabilities > 0.5) == tournament.beats).all()
+    # Evidence does not run out: these cycles differ in their margins only.
+    cycle = np.array([[2.0, -1.0, 3.0]])
+    for scale in (1, 100, 1e4):
+        orders = [
+            ranker_of(3, seed, engine=MarginDuels()).predict_order(scale * cycle)[0].tolist()
+            for seed in range(10)
+        ]
+        assert orders == [orders[0]] * 10
     with pytest.raises(ValueError, match=r"aggregation='coupling' needs duel probabilities"):
         ranker_of(5, engine=MarginDuels(), aggregation="coupling")
 
@@ -254,7 +330,7 @@ def test_tournament_explains_itself():
         "    2  c        2  b (62%)",
         "    3  b        2  a (88%)",
         "    4  d        0  a (95%), c (95%), b (95%)",
-        "cycle of 3: a, c, b",
+        "a cycle runs through these 3: a, c, b",
     ]
     assert repr(tournament[-1]).endswith("no cycle: the duels agree with the ranking")
     assert [len(single) for single in tournament] == [1, 1]

@@ -1,12 +1,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -121,6 +123,11 @@ def test_metadata_is_routed_and_sliced(iris):
         pipeline[0].set_fit_request(sample_weight=False)
         pipeline.fit(X, y, sample_weight=group + 1.0)
         assert pipeline[-1].duels_.estimators_[0].sample_weight_[0] == 1
+        # Engines that take weights want them without being asked for.
+        for ranker in (DuelRanker(), DuelRanker(StumpDuels())):
+            ranker.fit(X, y, sample_weight=group + 1.0)
+        scored = DuelRanker(GaussianNB()).set_score_request(sample_weight=True).fit(X, y)
+        assert make_pipeline(scored).score(X, y, sample_weight=group + 1.0) > 0.9
         with pytest.raises(TypeError, match="unexpected argument"):
             DuelRanker(GaussianNB()).fit(X, y, colour=group)
     with pytest.raises(ValueError, match="enable_metadata_routing=True"):
@@ -160,7 +167,19 @@ def test_precomputed_kernels(iris):
     np.testing.assert_allclose(ours.duels_.margins(kernel), theirs.duels_.margins(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("backend", ["threading", "multiprocessing", "loky"])
+def test_any_backend_of_joblib_gives_the_same_bytes(backend):
+    """Also where jobs get fewer BLAS threads: the products here are large enough to be split."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 200)), rng.integers(3, size=3000)
+    model = LogisticRegression(max_iter=20, tol=1e-2)
+    alone = EstimatorDuels(model).fit(X, y, 3).margins(X)
+    with parallel_config(backend=backend, n_jobs=2):
+        together = EstimatorDuels(model).fit(X, y, 3).margins(X)
+    np.testing.assert_array_equal(alone, together)
+
+
+@pytest.mark.parametrize("n_jobs", [-1, 2])
 def test_the_same_seed_gives_the_same_duels_whatever_the_jobs(iris, n_jobs):
     X, y = iris
     reference = DuelRanker(RandomForestClassifier(5), random_state=3).fit(X, y)
@@ -170,6 +189,40 @@ def test_the_same_seed_gives_the_same_duels_whatever_the_jobs(iris, n_jobs):
     assert (reference.duels_.margins(X) != other.duels_.margins(X)).any()
     seeds = {estimator.random_state for estimator in reference.duels_.estimators_}
     assert len(seeds) == 3
+
+
+def test_kernels_in_a_dataframe(iris):
+    X, y = iris
+    kernel = rbf_kernel(X)
+    ranker = DuelRanker(SVC(kernel="precomputed"), random_state=0)
+    np.testing.assert_array_equal(
+        ranker.fit(pd.DataFrame(kernel), y).predict_ranks(pd.DataFrame(kernel)),
+        ranker.fit(kernel, y).predict_ranks(kernel),
+    )
+
+
+def test_chosen_thresholds_are_respected(iris):
+    X, y = iris
+    model = FixedThresholdClassifier(GaussianNB(), threshold=0.99)
+    duels = EstimatorDuels(model).fit(X, y, 3)
+    for margins in (duels.margins(X), duels.margins_and_probabilities(X)[0]):
+        for d, estimator in enumerate(duels.estimators_):
+            np.testing.assert_array_equal(margins[:, d] > 0, estimator.predict(X) == 1)
+
+
+def test_probabilities_are_predicted_once(iris):
+    class Counts(GaussianNB):
+        calls = 0
+
+        def predict_proba(self, X):
+            Counts.calls += 1
+            return super().predict_proba(X)
+
+    X, y = iris
+    ranker = DuelRanker(Counts(), random_state=0).fit(X, y)
+    Counts.calls = 0
+    ranker.predict(X)
+    assert Counts.calls == 3
 
 
 @pytest.mark.parametrize("engine", [EstimatorDuels(GaussianNB()), StumpDuels()])
@@ -246,6 +299,18 @@ def test_stump_that_knows_nothing_is_a_coin():
     duels = StumpDuels().fit(np.ones((4, 2)), np.array([0, 0, 1, 1]), n_classes=2)
     np.testing.assert_array_equal(duels.margins([[0.0, 5.0]]), [[0]])
     np.testing.assert_array_equal(duels.probabilities([[0.0, 5.0]]), [[0.5]])
+
+
+def test_fractional_weights_tie_like_whole_ones(rng):
+    X, codes = np.ones((6, 1)), np.array([0, 0, 0, 1, 1, 1])
+    duels = StumpDuels().fit(X, codes, 2, sample_weight=[0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
+    assert duels.sign_[0] == 0
+    for _ in range(50):
+        X, codes = rng.integers(4, size=(12, 2)) + 0.0, rng.integers(2, size=12)
+        weights = rng.integers(1, 4, size=12)
+        whole = StumpDuels().fit(X, codes, 2, sample_weight=weights)
+        tenths = StumpDuels().fit(X, codes, 2, sample_weight=weights / 10)
+        np.testing.assert_array_equal(whole.margins(X), tenths.margins(X))
 
 
 def test_stumps_agree_with_their_probabilities(digits):

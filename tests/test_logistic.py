@@ -7,12 +7,14 @@ from scipy import sparse
 from scipy.optimize import approx_fprime
 from scipy.special import expit
 from sklearn.datasets import make_classification
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, LogisticDuelsCV, pairs
+from duelrank.datasets import load_images
 from duelrank.duels import _logistic_solver
 from duelrank.duels._logistic_objective import Block, gradient, objective
 from duelrank.duels._logistic_rows import tiles
@@ -396,9 +398,9 @@ def test_labels_missing_from_a_fold_are_left_out():
 @pytest.mark.skipif("DUELRANK_DATA" not in os.environ, reason="DUELRANK_DATA names no data folder")
 def test_mnist():
     """Objectives next to newton-cholesky's, and the accuracies of the paper's Table 1."""
-    from mnist import load_mnist_pca
-
-    X, y, X_test, y_test = load_mnist_pca()
+    X, y, X_test, y_test = load_images("mnist")
+    pca = PCA(0.95, svd_solver="covariance_eigh").fit(X.astype(np.float64))
+    X, X_test = pca.transform(X.astype(np.float64)), pca.transform(X_test.astype(np.float64))
     ranker = DuelRanker(LogisticDuels(1e-4), ties="index").fit(X, y)
     assert ranker.duels_.converged_.all()
     ranks = ranker.predict_ranks(X_test)

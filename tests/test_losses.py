@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from duelrank import DuelRanker, predict_ranks
 from duelrank.losses import (
+    RankingScorer,
     footrule_distance,
     hamming_distance,
     kendall_distance,
@@ -162,7 +164,7 @@ def test_scorer_drives_a_grid_search(problem):
             cv=3,
         ).fit(X, y, ranks_true=ranks)
     assert search.best_score_ == search.cv_results_["mean_test_score"].max()
-    assert set(search.cv_results_["mean_test_score"]) != {np.nan}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert predict_ranks(search, X[:5]).shape == (5, 4)
 
 
@@ -195,3 +197,27 @@ def test_scoring_errors(problem):
         kendall_tau_scorer()(ranker, X[:1], y[:1], ranks_true=[[1, 2, 3]])
     with pytest.raises(ValueError, match="k must be an integer from 1 to 4, got 5"):
         top_k_scorer(5)(ranker, X, y)
+    with pytest.raises(ValueError, match=r"not fitted with: \[1, 2\]"):
+        top_k_scorer(1)(ranker, X[:2], [1, 2])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        top_k_scorer(1)(ranker, X, y[:3])
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        top_k_scorer(1)(ranker, X, y, sample_weight=-np.ones(len(y)))
+    with pytest.raises(ValueError, match="k must be a positive integer, got 0"):
+        top_k_scorer(0)
+    with pytest.raises(TypeError, match="measure must be a function"):
+        RankingScorer("kendall")
+
+
+def test_true_rankings_in_a_dataframe_go_by_their_names(problem):
+    X, y, ranks = problem
+    ranker = DuelRanker(random_state=0).fit(X, y)
+    score = kendall_tau_scorer()(ranker, X, y, ranks_true=ranks)
+    frame = pd.DataFrame(ranks, columns=["a", "b", "c", "d"])[["d", "b", "a", "c"]]
+    assert kendall_tau_scorer()(ranker, X, y, ranks_true=frame) == score
+
+
+def test_tau_of_a_reversal_is_exact():
+    for n_classes in (23, 34, 59):
+        ranks = np.arange(1, n_classes + 1)
+        assert kendall_tau(ranks, ranks[::-1]) == -1

@@ -1,4 +1,5 @@
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -55,6 +56,23 @@ def test_callbacks_hear_of_every_duel(iris, n_jobs):
     tasks.ended.clear()
     DuelRanker(StumpDuels()).set_callbacks(tasks).fit(*iris)
     assert tasks.ended.count(("StumpDuels", "feature")) == 4
+
+
+def test_callbacks_hear_of_the_fit_of_any_engine(iris):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 or newer")
+
+    class Foreign(BaseEstimator):
+        def fit(self, X, codes, n_classes, sample_weight=None):
+            return self
+
+        def margins(self, X):
+            return X[:, :3]
+
+    tasks = Tasks()
+    DuelRanker(Foreign()).set_callbacks(tasks).fit(*iris)
+    assert tasks.ended[0] == "setup"
+    assert ("DuelRanker", "duels") in tasks.ended
+    assert tasks.ended[-1] == "teardown"
 
 
 def test_callbacks_are_torn_down_after_an_error(iris):

@@ -6,7 +6,7 @@ import pytest
 
 import duelrank
 
-MODULES = ["duels", "losses", "rankers", "rankings", "tournaments"]
+MODULES = ["datasets", "duels", "losses", "rankers", "rankings", "tournaments"]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -23,10 +23,13 @@ def test_public_names_are_exact():
         "LogisticDuels",
         "LogisticDuelsCV",
         "StumpDuels",
+        "losses",
         "pairs",
         "predict_order",
         "predict_ranks",
         "predict_top",
+        "rankings",
+        "tournaments",
     ]
 
 

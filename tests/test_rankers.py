@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -25,6 +25,7 @@ from duelrank import (
     predict_ranks,
     predict_top,
 )
+from duelrank._sklearn import as_indexable
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +84,15 @@ def test_free_functions_rank_any_classifier(flowers, classifier, n_classes):
 def test_free_functions_refuse_what_cannot_rank(flowers):
     X, y = flowers
     ovo = SVC(decision_function_shape="ovo").fit(np.tile(X, (2, 1)), np.r_[y, [f"{k}2" for k in y]])
-    with pytest.raises(TypeError, match=r"decision_function has shape \(150, 15\)"):
-        predict_ranks(ovo, X)
+    for model in (
+        ovo,
+        make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")).fit(X, y),
+    ):
+        with pytest.raises(TypeError, match="decision_function scores pairs of labels"):
+            predict_ranks(model, X)
+    calibrated = SVC(decision_function_shape="ovo", kernel="linear")
+    two = calibrated.fit(X[:100], y[:100])  # two labels have one score either way
+    np.testing.assert_array_equal(predict_order(two, X[:100])[:, 0], two.predict(X[:100]))
     with pytest.raises(TypeError, match="fitted single-output classifier"):
         predict_ranks(LinearRegression().fit(X, X[:, 0]), X)
     with pytest.raises(NotFittedError):
@@ -179,6 +187,22 @@ def test_class_weights_are_given_by_label(flowers):
         DuelRanker(LogisticRegression(class_weight={"rose": 2})).fit(X, y)
 
 
+def test_class_weights_by_label_in_an_inner_grid_are_refused(flowers):
+    inner = GridSearchCV(LogisticRegression(), {"class_weight": [{"setosa": 2}]})
+    with pytest.raises(ValueError, match="must not hold dictionaries for class_weight"):
+        DuelRanker(inner).fit(*flowers)
+
+
+def test_long_texts_take_their_own_room():
+    texts = ["red apple", "grey cat"] * 50 + ["blue car " * 5000]
+    ranker = DuelRanker(make_pipeline(TfidfVectorizer(), LogisticRegression()))
+    ranker.fit(texts, ["fruit", "pet"] * 50 + ["vehicle"])
+    assert ranker.predict_order(texts[-1:]).shape == (1, 3)
+    assert as_indexable(texts).dtype == object
+    with pytest.raises(ValueError, match="X must hold one row per point, got 'a cat'"):
+        ranker.predict("a cat")
+
+
 def test_parameters_of_the_engine_can_be_searched(flowers):
     X, y = flowers
     search = GridSearchCV(
@@ -239,8 +263,19 @@ def test_nothing_is_half_fitted_after_an_error(flowers):
         (lambda X, y: (X, None), "requires y to be passed"),
         (lambda X, y: (X, X[:, 0] / 3), "Unknown label type"),
         (lambda X, y: (X, np.where(X[:, 0] > 7, np.nan, 1.0)), "y contains NaN"),
+        (lambda X, y: (X, np.where(X[:, 0] > 7, None, y)), "y contains NaN or None"),
     ],
-    ids=["nan", "inf", "empty", "one class", "lengths", "no y", "regression", "nan label"],
+    ids=[
+        "nan",
+        "inf",
+        "empty",
+        "one class",
+        "lengths",
+        "no y",
+        "regression",
+        "nan label",
+        "no label",
+    ],
 )
 def test_bad_training_data(flowers, estimator, change, message):
     with pytest.raises(ValueError, match=message):
@@ -254,10 +289,12 @@ def test_bad_training_data(flowers, estimator, change, message):
         ({"ties": "coin"}, ValueError, "ties must be one of 'probability', .* got 'coin'"),
         ({"estimator": LinearRegression()}, TypeError, "duel engine or a scikit-learn classifier"),
         ({"estimator": "forest"}, TypeError, "duel engine or a scikit-learn classifier"),
+        ({"n_jobs": 1.5}, ValueError, "n_jobs must be an integer or None, got 1.5"),
         ({"estimator": GaussianNB}, TypeError, "must be an instance, got the class GaussianNB"),
     ],
 )
 def test_bad_parameters(flowers, options, error, message):
+    is_classifier(DuelRanker(**options))  # tags can be asked for all the same
     with pytest.raises(error, match=message):
         DuelRanker(**options).fit(*flowers)
 
@@ -267,7 +304,7 @@ def test_bad_parameters(flowers, options, error, message):
     ("weights", "message"),
     [
         (np.r_[-1.0, np.ones(149)], r"sample_weight must not be negative, got -1.0 in row 0"),
-        (np.zeros(150), "all are zero|zero"),
+        (np.zeros(150), "all are zero|Sample weights must contain at least one non-zero"),
         (np.ones(149), "sample_weight.shape"),
         (np.full(150, np.nan), "NaN"),
     ],

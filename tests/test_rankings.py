@@ -68,6 +68,31 @@ def test_ranks_from_lists():
     np.testing.assert_array_equal(ranks, [[2, 1, nan], [nan, nan, nan], [nan, nan, 1]])
 
 
+def test_smallest_integers_are_the_smallest():
+    for dtype in (np.int8, np.int64):
+        scores = np.array([np.iinfo(dtype).min, 0, 5, 0], dtype=dtype)
+        np.testing.assert_array_equal(ranks_from_scores(scores), [4, 2, 1, 3])
+
+
+@pytest.mark.parametrize(
+    ("lists", "classes", "message"),
+    [
+        (["ba"], ["a", "b"], "row 0 is 'ba'"),
+        ("ba", ["a", "b"], "got str"),
+        ([{"a", "b"}], ["a", "b"], "one list of labels per row"),
+        ([None], ["a", "b"], "row 0 is None"),
+    ],
+)
+def test_lists_must_be_lists(lists, classes, message):
+    with pytest.raises(TypeError, match=message):
+        ranks_from_lists(lists, classes)
+
+
+def test_classes_of_lists_must_differ():
+    with pytest.raises(ValueError, match="classes must be different labels"):
+        ranks_from_lists([["a"]], ["a", "a"])
+
+
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
@@ -87,9 +112,12 @@ def test_bad_lists(lists, message):
         ([[0, 1, 2]], {}, "permutation of 1..3"),
         ([[1, 2, nan]], {}, "row 0 contains NaN"),
         ([[1, 2, 3]], {"n_classes": 4}, "one column per label: 4, got 3"),
-        ([[1, 1, nan]], {"partial": True}, "distinct ranks from 1 upwards"),
-        ([[0, 1, nan]], {"partial": True}, "distinct ranks from 1 upwards"),
-        ([[1, np.inf, nan]], {"partial": True}, "distinct ranks from 1 upwards"),
+        ([[1, 1, nan]], {"partial": True}, "distinct whole ranks from 1 upwards"),
+        ([[0, 1, nan]], {"partial": True}, "distinct whole ranks from 1 upwards"),
+        ([[1.5, 1.7, 3.0]], {"partial": True}, "distinct whole ranks from 1 upwards"),
+        ([], {}, r"shape \(n, K\)"),
+        ([[1, 2], [1]], {}, "rows of equal length"),
+        ([[1, np.inf, nan]], {"partial": True}, "distinct whole ranks from 1 upwards"),
         ([[[1, 2]]], {}, r"shape \(n, K\)"),
         ([["a", "b"]], {}, "must be numbers"),
     ],

@@ -12,6 +12,7 @@ The path from data to a ranking, with the shapes of n points, K labels and P = K
 - :mod:`duelrank.rankers` walk the whole path as a scikit-learn classifier.
 """  # noqa: E501
 
+from duelrank import losses, rankings, tournaments
 from duelrank._pairs import pairs
 from duelrank.duels import EstimatorDuels, LogisticDuels, LogisticDuelsCV, StumpDuels
 from duelrank.rankers import DuelRanker, predict_order, predict_ranks, predict_top
@@ -24,8 +25,11 @@ __all__ = [
     "LogisticDuels",
     "LogisticDuelsCV",
     "StumpDuels",
+    "losses",
     "pairs",
     "predict_order",
     "predict_ranks",
     "predict_top",
+    "rankings",
+    "tournaments",
 ]

@@ -8,10 +8,14 @@ above one half, means that `second[d]` beats `first[d]`.
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["pairs"]
+
+Float = TypeVar("Float", bound=np.floating[Any])
 
 
 def pairs(n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -36,6 +40,8 @@ def pairs(n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     >>> second
     array([1, 2, 2])
     """
+    if not isinstance(n_classes, (int, np.integer)) or n_classes < 1:
+        raise ValueError(f"n_classes must be a positive integer, got {n_classes!r}.")
     return np.triu_indices(n_classes, k=1)
 
 
@@ -44,23 +50,20 @@ def n_pairs(n_classes: int) -> int:
     return n_classes * (n_classes - 1) // 2
 
 
-def square_margins(margins: NDArray[np.floating], n_classes: int) -> NDArray[np.floating]:
-    """Write (n, P) margins as (n, K, K): entry [i, a, b] is positive when a beats b."""
+def square(values: NDArray[Float], n_classes: int) -> NDArray[Float]:
+    """Write (n, P) values of the duels as antisymmetric (n, K, K): entry [i, a, b] speaks for a.
+
+    The values are margins, or probabilities minus one half.
+    """
     first, second = pairs(n_classes)
-    square = np.zeros((*margins.shape[:-1], n_classes, n_classes), dtype=margins.dtype)
-    square[..., second, first] = margins
-    square[..., first, second] = -margins
-    return square
+    matrix = np.zeros((*values.shape[:-1], n_classes, n_classes), dtype=values.dtype)
+    matrix[..., second, first] = values
+    matrix[..., first, second] = -values
+    return matrix
 
 
-def square_probabilities(
-    probabilities: NDArray[np.floating], n_classes: int
-) -> NDArray[np.floating]:
-    """Write (n, P) duel probabilities as (n, K, K): entry [i, a, b] is P(a beats b)."""
-    first, second = pairs(n_classes)
-    square = np.full(
-        (*probabilities.shape[:-1], n_classes, n_classes), 0.5, dtype=probabilities.dtype
-    )
-    square[..., second, first] = probabilities
-    square[..., first, second] = 1 - probabilities
-    return square
+def beats_from_square(margins: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Decide all duels of antisymmetric (n, K, K) margins; an even duel goes to the lower code."""
+    n_classes = margins.shape[-1]
+    upper = np.triu(np.ones((n_classes, n_classes), dtype=bool), k=1)
+    return np.where(upper, margins >= 0, margins > 0)

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import Any
 
+from duelrank._sklearn import fit_context
+
 
 class Progress:
     """Counts the equal steps of an estimator's fit.
@@ -35,10 +37,7 @@ class Progress:
     def __enter__(self) -> Progress:
         self.done = 0
         self.started = self.shown = time.monotonic()
-        self.context: Any = None
-        if hasattr(self.estimator, "_init_callback_context"):
-            self.context = self.estimator._init_callback_context(max_subtasks=self.n_steps)
-            self.context.call_on_fit_task_begin(estimator=self.estimator)
+        self.context = fit_context(self.estimator, self.n_steps)
         return self
 
     def step(self) -> None:
@@ -49,23 +48,26 @@ class Progress:
             subcontext.call_on_fit_task_begin(estimator=self.estimator)
             subcontext.call_on_fit_task_end(estimator=self.estimator)
         now = time.monotonic()
-        if self.verbose and (now - self.shown > 0.1 or self.done == self.n_steps):
+        # A terminal line is written over; in a log file every report stays.
+        pause = 0.1 if sys.stderr.isatty() else 10
+        if self.verbose and (now - self.shown > pause or self.done == self.n_steps):
             self.shown = now
             self._show(now - self.started)
 
     def __exit__(self, *failure: object) -> None:
         if self.context is not None and failure[0] is None:
             self.context.call_on_fit_task_end(estimator=self.estimator)
-        if self.verbose:
+        if self.verbose and sys.stderr.isatty():
             print(file=sys.stderr)
 
     def _show(self, elapsed: float) -> None:
         name = type(self.estimator).__name__
         remaining = elapsed / self.done * (self.n_steps - self.done)
-        print(
-            f"\r[{name}] {self.step_name} {self.done} of {self.n_steps}, "
-            f"{elapsed:.1f} s, about {remaining:.1f} s left ",
-            end="",
-            file=sys.stderr,
-            flush=True,
+        report = (
+            f"[{name}] {self.step_name} {self.done} of {self.n_steps}, "
+            f"{elapsed:.1f} s, about {remaining:.1f} s left"
         )
+        if sys.stderr.isatty():
+            print(f"\r{report} ", end="", file=sys.stderr, flush=True)
+        else:
+            print(report, file=sys.stderr, flush=True)

@@ -6,7 +6,8 @@ Supported: scikit-learn 1.6 and newer. The callback mechanism exists from 1.9 on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +25,9 @@ __all__ = [
     "MetadataRequester",
     "as_indexable",
     "check_sample_weight",
+    "fit_context",
+    "fit_of_subestimator",
+    "is_parameter",
     "route_fit_metadata",
     "routing_enabled",
     "take_metadata_rows",
@@ -45,6 +49,31 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
+def fit_context(estimator: Any, n_steps: int) -> Any:
+    """Open the callback context of an estimator's fit; None where there are no callbacks."""
+    if not hasattr(estimator, "_init_callback_context"):
+        return None
+    context = estimator._init_callback_context(max_subtasks=n_steps)
+    context.call_on_fit_task_begin(estimator=estimator)
+    return context
+
+
+@contextmanager
+def fit_of_subestimator(estimator: Any, inner: Any, task_name: str) -> Iterator[None]:
+    """Fit one estimator as the only task of another one's fit, and let its callbacks hear of it."""
+    context = fit_context(estimator, 1)
+    if context is None:
+        yield
+        return
+    task = context.subcontext(task_name=task_name)
+    hears = hasattr(inner, "set_callbacks")
+    with task.propagate_callback_context(inner) if hears else nullcontext():
+        task.call_on_fit_task_begin(estimator=estimator)
+        yield
+        task.call_on_fit_task_end(estimator=estimator)
+    context.call_on_fit_task_end(estimator=estimator)
+
+
 routing_enabled: Callable[[], bool] = _routing_enabled
 
 
@@ -52,7 +81,18 @@ def as_indexable(X: Any) -> Any:
     """Let arrays, dataframes and sparse matrices be, in a form whose rows can be taken."""
     if sparse.issparse(X):
         return X.tocsr()  # type: ignore[attr-defined]
-    return X if hasattr(X, "shape") else np.asarray(X)
+    if X is None or isinstance(X, (str, bytes)):
+        raise ValueError(f"X must hold one row per point, got {X!r}.")
+    if hasattr(X, "shape"):
+        return X
+    # Texts as an array of strings would all take the room of the longest.
+    is_text = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], str)
+    return np.asarray(X, dtype=object if is_text else None)
+
+
+def is_parameter(name: str, parameter: str) -> bool:
+    """Tell whether a name from ``get_params`` is this parameter, possibly of something inside."""
+    return name == parameter or name.endswith(f"__{parameter}")
 
 
 def check_sample_weight(sample_weight: Any, X: Any) -> NDArray[np.float64]:

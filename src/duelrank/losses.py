@@ -34,8 +34,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length
 
-from duelrank._sklearn import MetadataRequester
+from duelrank._sklearn import MetadataRequester, check_sample_weight
 from duelrank.rankers import predict_ranks
 from duelrank.rankings import check_k, check_ranks
 
@@ -156,7 +157,7 @@ def kendall_tau(ranks_true: ArrayLike, ranks_pred: ArrayLike) -> Any:
     n_classes = true.shape[-1]
     if n_classes < 2:
         raise ValueError(f"kendall_tau needs at least 2 labels, got {n_classes}.")
-    return 1 - _kendall_distance(true, pred) * (4 / (n_classes * (n_classes - 1)))
+    return 1 - 4 * _kendall_distance(true, pred) / (n_classes * (n_classes - 1))
 
 
 def top_k_loss(codes: ArrayLike, ranks: ArrayLike, k: int) -> Any:
@@ -208,6 +209,8 @@ class RankingScorer(MetadataRequester):
     def __init__(
         self, measure: Callable[[Any, Any], Any], *, greater_is_better: bool = True
     ) -> None:
+        if not callable(measure):
+            raise TypeError(f"measure must be a function of two rank arrays, got {measure!r}.")
         self.measure = measure
         self.greater_is_better = greater_is_better
 
@@ -230,7 +233,8 @@ class RankingScorer(MetadataRequester):
         y : ignored
             The labels play no part.
         ranks_true : array-like of shape (n, K)
-            True ranks; columns follow ``estimator.classes_``.
+            True ranks; columns follow ``estimator.classes_``, unless they are those of a
+            dataframe and named by the labels.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
         """
@@ -240,8 +244,9 @@ class RankingScorer(MetadataRequester):
                 "set_score_request(ranks_true=True) and pass params={'ranks_true': ranks}."
             )
         predicted = predict_ranks(estimator, X)
-        truth = check_ranks(ranks_true, n_classes=predicted.shape[1], name="ranks_true")
-        score = float(np.average(self.measure(truth, predicted), weights=sample_weight))
+        in_order = _columns_by_label(ranks_true, estimator.classes_)
+        truth = check_ranks(in_order, n_classes=predicted.shape[1], name="ranks_true")
+        score = _average(self.measure(truth, predicted), sample_weight)
         return score if self.greater_is_better else -score
 
     # The body is never used: its signature tells metadata routing what may be requested.
@@ -264,6 +269,8 @@ class TopKScorer(MetadataRequester):
     """
 
     def __init__(self, k: int) -> None:
+        if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"k must be a positive integer, got {k!r}.")
         self.k = k
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -281,8 +288,9 @@ class TopKScorer(MetadataRequester):
             Weights of the rows.
         """
         ranks = predict_ranks(estimator, X)
-        codes = _codes(np.asarray(y), np.asarray(estimator.classes_))
-        return 1 - float(np.average(top_k_loss(codes, ranks, self.k), weights=sample_weight))
+        check_consistent_length(ranks, y)
+        codes = _codes(y, np.asarray(estimator.classes_))
+        return 1 - _average(top_k_loss(codes, ranks, self.k), sample_weight)
 
     # The body is never used: its signature tells metadata routing what may be requested.
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> None:
@@ -316,7 +324,6 @@ def _kendall_distance(true: NDArray[np.int64], pred: NDArray[np.int64]) -> Any:
     along = np.take_along_axis(pred, np.argsort(true, axis=-1), axis=-1)
     along = np.ascontiguousarray(np.moveaxis(along, -1, 0), dtype=small)
     distance = np.zeros(true.shape[:-1], dtype=np.int64)
-    inversions = np.empty_like(along[0])
     for label in range(n_classes - 1):
         inversions = np.add.reduce(along[label] > along[label + 1 :], axis=0, dtype=small)
         distance += inversions
@@ -336,12 +343,28 @@ def _check_both(
     return true, pred
 
 
-def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    codes = np.searchsorted(classes, labels)
-    unseen = classes[np.minimum(codes, len(classes) - 1)] != labels
-    if np.any(unseen):
+def _codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the places of the labels among the classes."""
+    place = {label: code for code, label in enumerate(classes.tolist())}
+    labels = np.asarray(y).tolist()
+    unseen = {label: None for label in labels if label not in place}
+    if unseen:
         raise ValueError(
-            f"y holds labels that the estimator was not fitted with: "
-            f"{np.unique(labels[unseen]).tolist()}; it knows {classes.tolist()}."
+            f"y holds labels that the estimator was not fitted with: {list(unseen)[:10]}; "
+            f"it knows {classes.tolist()}."
         )
-    return codes
+    return np.array([place[label] for label in labels], dtype=np.intp)
+
+
+def _columns_by_label(ranks: Any, classes: Any) -> Any:
+    """Put the columns of a dataframe in the order of the classes, if it is named by them."""
+    labels = np.asarray(classes).tolist()
+    columns = list(getattr(ranks, "columns", []))
+    if set(columns) == set(labels):
+        return np.stack([np.asarray(ranks[label]) for label in labels], axis=1)
+    return ranks
+
+
+def _average(values: Any, sample_weight: Any) -> float:
+    weights = None if sample_weight is None else check_sample_weight(sample_weight, values)
+    return float(np.average(values, weights=weights))

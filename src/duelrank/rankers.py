@@ -16,23 +16,26 @@ array([[0, 1, 2],
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from duelrank._pairs import square_margins, square_probabilities
+from duelrank._pairs import beats_from_square, n_pairs, square
 from duelrank._sklearn import (
     CallbackSupportMixin,
     as_indexable,
+    fit_of_subestimator,
+    is_parameter,
     route_fit_metadata,
     take_rows,
     with_callbacks,
@@ -44,7 +47,6 @@ from duelrank.tournaments._aggregation import (
     AGGREGATIONS,
     TIES,
     aggregate,
-    beats_from_square,
     copeland_from_wins,
 )
 from duelrank.tournaments._coupling import posteriors_from_probabilities, project_onto_order
@@ -54,7 +56,7 @@ __all__ = ["DuelRanker", "predict_order", "predict_ranks", "predict_top"]
 # Margins of as many points as fit in the first are asked for at once (an engine may have a cost
 # per call), and turned into tournaments as many at a time as fit in the second (a cache likes
 # them small).
-MARGIN_BLOCK_BYTES = 2**29
+MARGIN_BLOCK_BYTES = 2**27
 TOURNAMENT_BLOCK_BYTES = 2**24
 
 
@@ -65,8 +67,7 @@ def predict_ranks(estimator: Any, X: Any) -> NDArray[np.int64]:
     ----------
     estimator : fitted classifier, pipeline or search
         Anything with ``classes_`` and ``decision_function`` or ``predict_proba``. Labels with
-        equal scores are ranked in the order of ``classes_``, as in the classifier's own
-        ``predict``; a `DuelRanker` has no equal scores.
+        equal scores are ranked in the order of ``classes_``; a `DuelRanker` has no equal scores.
     X : array-like with n rows
         Query points.
 
@@ -129,39 +130,45 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     One binary classifier is fitted for every two labels, on their rows alone. The duels of a
     point form a tournament, and labels are ranked by 1 + the number of duels they lose
     (Copeland's rule; Clémençon & Vogel 2020). Where the duels contradict each other, labels tie;
-    the tie is broken by evidence and never by the order in which labels happen to be listed.
+    by default the tie is broken by evidence, not by the order in which labels happen to be listed.
 
     Parameters
     ----------
     estimator : duel engine or classifier, default=None
         What fights the duels: an engine such as `StumpDuels`, or any scikit-learn classifier,
         which stands for ``EstimatorDuels(estimator)``. A ``class_weight`` dictionary inside is
-        given by label. None means ``LogisticDuels()``, logistic regressions solved together.
+        given by label. None means ``LogisticDuels()``, logistic regressions solved together; to
+        search over their parameters, pass it: ``DuelRanker(LogisticDuels())`` has
+        ``estimator__C``.
     aggregation : {"copeland", "coupling", "feedback_arc_set"}, default="copeland"
         How a tournament becomes a ranking:
 
         - "copeland": by the number of duels won;
         - "coupling": by the posterior that fits the duels' probabilities best (Wu, Lin & Weng
           2004, second method);
-        - "feedback_arc_set": so that the fewest duels are contradicted.
+        - "feedback_arc_set": so that the fewest duels are contradicted, exactly where cycles have
+          up to 16 labels (`tournaments.feedback_arc_set` says what happens above).
     ties : {"probability", "feedback_arc_set", "random", "index"}, default="probability"
         What decides between labels that the aggregation leaves equal:
 
         - "probability": how many duels a label can expect to win, the sum of its duel
-          probabilities (for engines without probabilities, of logistic transforms of the
-          margins);
+          probabilities (for engines without probabilities, of 1/2 + m / (2 + 2|m|) with m the
+          margin);
         - "feedback_arc_set": the order of the tied labels that contradicts the fewest duels,
           and of these the least certain ones;
         - "random": an order of all labels drawn once at fit, from `random_state`;
         - "index": the order of `classes_`, reproducible and arbitrary.
 
-        With the aggregation "feedback_arc_set" it decides between equally small sets. What the
-        evidence cannot decide, a duel with margin 0 included, goes by the order drawn at fit.
+        With the aggregation "feedback_arc_set" it decides between equally small sets; with
+        "coupling", posteriors too close or too small to tell apart are decided by duels won and
+        then by `ties`. What the evidence cannot decide, a duel with margin 0 included, goes by
+        the order drawn at fit.
     n_jobs : int, default=None
         Number of jobs over the duels, for engines that have `n_jobs` and leave it None.
     random_state : int, RandomState instance or None, default=None
         Source of the label order drawn at fit, and of the engine's randomness if it has a
-        `random_state` and leaves it None.
+        `random_state` and leaves it None. Pass an int for reproducible rankings: a seed of the
+        classifier inside alone leaves the label order to chance.
     verbose : bool, default=False
         Whether the engine shows its progress on standard error. With scikit-learn 1.9 or newer,
         ``set_callbacks(sklearn.callback.ProgressBar())`` draws a bar instead.
@@ -192,6 +199,9 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     array([[0, 1],
            [2, 1]])
     """
+
+    # Weights are for the duels: whether they want them is said there.
+    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,
@@ -232,6 +242,8 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         _check_choice("aggregation", self.aggregation, AGGREGATIONS)
         _check_choice("ties", self.ties, TIES)
+        if not (self.n_jobs is None or isinstance(self.n_jobs, Integral)):
+            raise ValueError(f"n_jobs must be an integer or None, got {self.n_jobs!r}.")
         engine = self._make_engine()
         if self.aggregation == "coupling" and not hasattr(engine, "probabilities"):
             raise ValueError(
@@ -392,14 +404,15 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata to the duels."""
-        return MetadataRouter(owner=self).add(
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(
             estimator=self._make_engine(),
             method_mapping=MethodMapping().add(caller="fit", callee="fit"),
         )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self.estimator is None or hasattr(self.estimator, "fit"):
+        with suppress(TypeError):  # fit will say what is wrong with the estimator
             tags.input_tags = get_tags(self._make_engine()).input_tags
         return tags
 
@@ -432,24 +445,17 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if self.verbose and "verbose" in params:
             engine.set_params(verbose=True)
         for name, value in params.items():
-            if name.split("__")[-1] == "class_weight" and isinstance(value, dict):
+            if is_parameter(name, "class_weight") and isinstance(value, dict):
                 engine.set_params(**{name: _weights_by_code(value, classes)})
+            elif name.endswith(("param_grid", "param_distributions")):
+                _refuse_class_weights(name, value)
 
     def _fit_engine(
         self, engine: Any, X: Any, codes: Any, n_classes: int, metadata: dict[str, Any]
     ) -> None:
         """Fit the engine, as a subtask of this fit where there are callbacks."""
-        if not hasattr(self, "_init_callback_context") or not hasattr(engine, "set_callbacks"):
+        with fit_of_subestimator(self, engine, "duels"):
             engine.fit(X, codes, n_classes, **metadata)
-            return
-        context = self._init_callback_context(max_subtasks=1)
-        context.call_on_fit_task_begin(estimator=self)
-        duels = context.subcontext(task_name="duels")
-        with duels.propagate_callback_context(engine):
-            duels.call_on_fit_task_begin(estimator=self)
-            engine.fit(X, codes, n_classes, **metadata)
-            duels.call_on_fit_task_end(estimator=self)
-        context.call_on_fit_task_end(estimator=self)
 
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -473,29 +479,51 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _tournament_blocks(self, X: Any, with_probabilities: bool = False) -> Iterator[Tournaments]:
         """Yield the tournaments of a bounded number of points at a time."""
         X = self._check_points(X)
-        with_probabilities |= self.aggregation != "copeland" or self.ties not in ("random", "index")
         n_classes = len(self.classes_)
+        with_probabilities |= (
+            self.aggregation != "copeland" or self.ties not in ("random", "index") or n_classes == 2
+        )
         duels_bytes = 8 * n_classes * n_classes
         n_rows = X.shape[0]
         for rows in _blocks(n_rows, MARGIN_BLOCK_BYTES // duels_bytes):
             points = X if rows == slice(0, n_rows) else take_rows(X, rows)
-            margins = self.duels_.margins(points)
-            if with_probabilities and hasattr(self.duels_, "probabilities"):
-                probabilities = self.duels_.probabilities(points)
-            else:
-                probabilities = expit(margins)
+            margins, probabilities = self._ask_engine(points, with_probabilities)
             counted = self._counted_scores(points) if self._counting_suffices() else None
             for part in _blocks(len(margins), TOURNAMENT_BLOCK_BYTES // duels_bytes):
                 block = self._tournaments(margins[part], probabilities[part])
                 # Rounding may differ; whoever asks, scores come from the same place.
                 yield block if counted is None else replace(block, scores=counted[part])
 
+    def _ask_engine(
+        self, points: Any, with_probabilities: bool
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return margins and probabilities, or what stands in for them if there are none."""
+        engine = self.duels_
+        if not (with_probabilities and hasattr(engine, "probabilities")):
+            margins = engine.margins(points)
+            probabilities = 0.5 + 0.5 * margins / (1 + np.abs(margins))
+        elif hasattr(engine, "margins_and_probabilities"):
+            margins, probabilities = engine.margins_and_probabilities(points)
+        else:
+            margins, probabilities = engine.margins(points), engine.probabilities(points)
+        expected = (points.shape[0], n_pairs(len(self.classes_)))
+        for name, values in (("margins", margins), ("probabilities", probabilities)):
+            if np.shape(values) != expected:
+                raise ValueError(
+                    f"{name} of {engine!r} must have shape {expected}, got {np.shape(values)}."
+                )
+            if np.isnan(values).any():
+                raise ValueError(f"{name} of {engine!r} contain NaN.")
+        return margins, probabilities
+
     def _check_points(self, X: Any) -> Any:
         """Check what can be told without knowing what the engine takes: shape and names."""
         check_is_fitted(self)
+        _check_choice("aggregation", self.aggregation, AGGREGATIONS)
+        _check_choice("ties", self.ties, TIES)
         X = as_indexable(X)
         if hasattr(self, "n_features_in_"):
-            if len(X.shape) == 1:
+            if len(X.shape) < 2:
                 raise ValueError(
                     f"X must be 2D, one row per point, got shape {X.shape}. Reshape your data "
                     "with X.reshape(1, -1) if it is a single point."
@@ -508,27 +536,41 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     ) -> Tournaments:
         """Aggregate with the labels numbered by `label_order_`, and number them back."""
         n_classes = len(self.classes_)
-        drawn = np.ix_(np.arange(len(margins)), self.label_order_, self.label_order_)
-        square = square_probabilities(probabilities, n_classes).astype(np.float64, copy=False)
-        beats = beats_from_square(square_margins(margins, n_classes)[drawn])
-        outcome = aggregate(beats, square[drawn], self.aggregation, self.ties)
+        rows = np.arange(len(margins))
+        drawn = np.ix_(rows, self.label_order_, self.label_order_)
+        evidence = square(probabilities.astype(np.float64) - 0.5, n_classes)
+        beats = beats_from_square(square(margins, n_classes)[drawn])
+        outcome = aggregate(beats, evidence[drawn], self.aggregation, self.ties)
         number = np.argsort(self.label_order_)
-        back = np.ix_(np.arange(len(margins)), number, number)
         return Tournaments(
-            self.classes_, beats[back], square, outcome.scores[:, number], outcome.exact
+            self.classes_,
+            beats[np.ix_(rows, number, number)],
+            evidence + 0.5,
+            outcome.scores[:, number],
+            outcome.exact,
         )
 
 
 def _scores(estimator: Any, X: Any) -> NDArray[np.float64]:
     """Return one score per label from any fitted classifier."""
-    check_is_fitted(estimator)
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)
     if not hasattr(estimator, "classes_") or isinstance(estimator.classes_, list):
-        raise TypeError(f"estimator must be a fitted single-output classifier, got {estimator!r}.")
+        raise TypeError(
+            "estimator must be a fitted single-output classifier, "
+            f"got an instance of {type(estimator).__name__}."
+        )
     n_classes = len(estimator.classes_)
     shapes = []
     for method in ("decision_function", "predict_proba"):
-        if hasattr(estimator, method):
+        if method == "decision_function" and _scores_pairs(estimator):
+            shapes.append(
+                "decision_function scores pairs of labels (decision_function_shape='ovo')"
+            )
+        elif hasattr(estimator, method):
             scores = np.asarray(getattr(estimator, method)(X))
+            if np.isnan(scores).any():
+                raise ValueError(f"{method} of {estimator!r} contains NaN.")
             if scores.ndim == 1 and n_classes == 2:
                 return np.stack([-scores, scores], axis=1)
             if scores.shape[1:] == (n_classes,):
@@ -540,19 +582,29 @@ def _scores(estimator: Any, X: Any) -> NDArray[np.float64]:
     )
 
 
+def _scores_pairs(estimator: Any) -> bool:
+    """Tell a support vector machine with one score per pair, also inside a pipeline or search."""
+    return len(estimator.classes_) > 2 and any(
+        is_parameter(name, "decision_function_shape") and value == "ovo"
+        for name, value in estimator.get_params().items()
+    )
+
+
 def _encode(X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the sorted labels and the codes of y."""
     if y is None:
         raise ValueError("DuelRanker requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
+    if y.dtype == object and any(label is None or label != label for label in y.tolist()):
+        raise ValueError("y contains NaN or None; every row needs a label.")
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     check_consistent_length(X, y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y must hold at least two different classes to rank, got {len(classes)} class: "
-            f"{classes.tolist()}."
+            f"y must hold at least two different classes to rank, got {len(classes)} "
+            f"{'class' if len(classes) == 1 else 'classes'}: {classes.tolist()}."
         )
     return classes, codes
 
@@ -568,8 +620,21 @@ def _weights_by_code(weights: dict[Any, float], classes: NDArray[Any]) -> dict[i
     return {code: weights.get(label, 1.0) for code, label in enumerate(labels)}
 
 
+def _refuse_class_weights(name: str, grid: Any) -> None:
+    """Raise for class weights by label in the grid of a search inside the duels."""
+    for grid_part in grid if isinstance(grid, list) else [grid]:
+        for parameter, values in dict(grid_part).items():
+            if is_parameter(parameter, "class_weight") and any(
+                isinstance(value, dict) for value in np.atleast_1d(np.asarray(values, dtype=object))
+            ):
+                raise ValueError(
+                    f"{name} must not hold dictionaries for class_weight: inside a duel, labels "
+                    "have other names. Search over the DuelRanker instead."
+                )
+
+
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 

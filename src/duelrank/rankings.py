@@ -146,10 +146,20 @@ def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDAr
     array([[ 2.,  1., nan],
            [nan, nan,  1.]])
     """
-    column = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
-    lists = [list(labels) for labels in lists]
-    ranks = np.full((len(lists), len(column)), np.nan)
-    for row, labels in enumerate(lists):
+    names = list(classes) if isinstance(classes, (list, tuple)) else np.asarray(classes).tolist()
+    column = {label: code for code, label in enumerate(names)}
+    if len(column) != len(names) or not names:
+        raise ValueError(f"classes must be different labels, at least one; got {names}.")
+    if isinstance(lists, str) or hasattr(lists, "columns"):
+        raise TypeError(f"lists must be a sequence of lists of labels, got {type(lists).__name__}.")
+    rows = list(lists)
+    for row, labels in enumerate(rows):
+        if isinstance(labels, (str, set, frozenset, dict)) or not isinstance(labels, Iterable):
+            raise TypeError(
+                f"lists must hold one list of labels per row, best first; row {row} is {labels!r}."
+            )
+    ranks = np.full((len(rows), len(column)), np.nan)
+    for row, labels in enumerate(rows):
         for place, label in enumerate(labels, start=1):
             code = column.get(label)
             if code is None:
@@ -180,7 +190,7 @@ def check_ranks(
         The expected K; any by default.
     partial : bool, default=False
         Whether labels may be left out (NaN). Full rankings are permutations of 1..K;
-        partial ones need distinct ranks from 1 upwards.
+        partial ones need distinct whole ranks from 1 upwards.
     name : str, default="ranks"
         The argument's name, for the error message.
 
@@ -207,14 +217,15 @@ def check_ranks(
                 f"but row {_first_bad_row(wrong)} is {_bad_row(array, wrong)}."
             )
         return array.astype(np.int64)
-    wrong = (in_order < 1) | np.isinf(in_order)
+    wrong = (in_order < 1) | np.isinf(in_order) | (in_order != np.round(in_order))
+    wrong &= ~np.isnan(in_order)
     wrong[..., 1:] |= in_order[..., 1:] == in_order[..., :-1]
     if np.any(wrong):
         raise ValueError(
-            f"{name} must hold distinct ranks from 1 upwards (NaN for no place) in every row, "
+            f"{name} must hold distinct whole ranks from 1 upwards (NaN for no place), "
             f"but row {_first_bad_row(wrong)} is {_bad_row(array, wrong)}."
         )
-    return array if np.any(missing) else array.astype(np.int64, casting="unsafe")
+    return array.astype(np.float64) if np.any(missing) else array.astype(np.int64)
 
 
 def check_k(k: int, n_classes: int) -> None:
@@ -232,6 +243,10 @@ def check_k(k: int, n_classes: int) -> None:
 
 
 def _order_from_scores(scores: NDArray[Any]) -> NDArray[np.intp]:
+    if scores.dtype.kind == "i":
+        # Negated, the smallest integer would stay as it is: sort backwards instead.
+        backwards = np.argsort(scores[..., ::-1], axis=-1, kind="stable")
+        return scores.shape[-1] - 1 - backwards[..., ::-1]
     # NaN sorts last, so the labels left out end up behind the others.
     order = np.argsort(-scores, axis=-1, kind="stable")
     if scores.dtype.kind == "f":
@@ -254,7 +269,10 @@ def _ranks_from_order(order: NDArray[np.intp], n_classes: int) -> NDArray[Any]:
 
 
 def _as_rows(values: ArrayLike, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of equal length.") from None
     if array.dtype.kind not in "iufb":
         try:
             array = array.astype(np.float64)
@@ -262,8 +280,10 @@ def _as_rows(values: ArrayLike, name: str) -> NDArray[Any]:
             raise ValueError(f"{name} must be numbers, got dtype {array.dtype}.") from None
     elif array.dtype.kind in "ub":
         array = array.astype(np.int64)
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} must have shape (n, K), or (K,) for one row; got {array.shape}.")
+    if array.ndim not in (1, 2) or array.shape[-1] == 0:
+        raise ValueError(
+            f"{name} must have shape (n, K), or (K,) for one row, K ≥ 1; got {array.shape}."
+        )
     return array
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -19,18 +20,23 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from duelrank._pairs import n_pairs, pairs
+from duelrank._pairs import pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import (
     as_indexable,
     check_sample_weight,
+    is_parameter,
     route_fit_metadata,
     routing_enabled,
     take_metadata_rows,
     take_rows,
     with_callbacks,
 )
+from duelrank._threads import one_blas_thread
 from duelrank.duels._protocol import Engine, check_codes
+
+# Their predictions are not those of their decision function.
+OWN_THRESHOLD = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
 
 def _has_probabilities(engine: EstimatorDuels) -> bool:
@@ -48,7 +54,7 @@ class EstimatorDuels(Engine):
     estimator : classifier
         Any scikit-learn classifier, pipelines and searches included. Its margins are its
         ``decision_function``, or else ``predict_proba`` minus one half, or else ±1/2 by
-        ``predict``.
+        ``predict`` (also where a threshold was chosen for ``predict``).
     n_jobs : int, default=None
         Number of jobs over the duels, as everywhere in scikit-learn.
     random_state : int, RandomState instance or None, default=None
@@ -130,13 +136,13 @@ class EstimatorDuels(Engine):
         check_consistent_length(X, codes)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, X)
-        params = self._fit_arguments(sample_weight, fit_params)
-        rows_of = _rows_by_code(codes, n_classes, sample_weight)
+        params, weights = self._fit_arguments(sample_weight, fit_params)
+        rows_of = _rows_by_code(codes, n_classes, weights)
         tasks = [
             (np.sort(np.concatenate([rows_of[a], rows_of[b]])), a, b)
             for a, b in zip(*pairs(n_classes), strict=True)
         ]
-        fit_duels = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+        fit_duels = _parallel_stream(self.n_jobs)(
             delayed(_fit_duel)(classifier, X, codes, rows, int(a), int(b), params)
             for classifier, (rows, a, b) in zip(self._classifiers(len(tasks)), tasks, strict=True)
         )
@@ -150,7 +156,6 @@ class EstimatorDuels(Engine):
         self.outcomes_ = np.array([np.nan if isinstance(d, tuple) else d for d in fitted])
         self.estimators_ = [d[0] if isinstance(d, tuple) else None for d in fitted]
         self._rows = [d[1] if isinstance(d, tuple) else None for d in fitted]
-        self._n_classes = n_classes
         return self
 
     def margins(self, X: Any) -> NDArray[np.float64]:
@@ -166,7 +171,7 @@ class EstimatorDuels(Engine):
         margins : ndarray of shape (n, K(K−1)/2)
             Positive when the second label of the duel wins.
         """
-        return self._predict(X, _margins, one_sided=np.array([-1.0, 0.0, 1.0]))
+        return self._predict(X, _margins)[0]
 
     @available_if(_has_probabilities)
     def probabilities(self, X: Any) -> NDArray[np.float64]:
@@ -182,7 +187,23 @@ class EstimatorDuels(Engine):
         probabilities : ndarray of shape (n, K(K−1)/2)
             The classifier's ``predict_proba`` of the second label.
         """
-        return self._predict(X, _probabilities, one_sided=np.array([0.0, 0.5, 1.0]))
+        return self._predict(X, _probabilities)[1]
+
+    @available_if(_has_probabilities)
+    def margins_and_probabilities(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return both; a classifier without ``decision_function`` predicts only once.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix with n rows
+            Query points.
+
+        Returns
+        -------
+        margins, probabilities : ndarrays of shape (n, K(K−1)/2)
+            As by the methods of these names.
+        """
+        return self._predict(X, _margins_and_probabilities)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata to the classifier."""
@@ -197,40 +218,46 @@ class EstimatorDuels(Engine):
             tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 
-    def _fit_arguments(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
-        """Name the arguments of the classifier's fit, not sliced yet."""
+    def _fit_arguments(
+        self, sample_weight: Any, fit_params: dict[str, Any]
+    ) -> tuple[dict[str, Any], Any]:
+        """Name the arguments of the classifier's fit, not sliced yet, and the weights."""
         params = route_fit_metadata(self, sample_weight, fit_params)
-        if routing_enabled() or "sample_weight" not in params:
-            return params
-        return {_weight_argument(self.estimator): params["sample_weight"]}
+        weights = params.get("sample_weight")
+        if routing_enabled() or weights is None:
+            return params, weights
+        return {_weight_argument(self.estimator): weights}, weights
 
     def _classifiers(self, n_duels: int) -> list[Any]:
         """Clone one classifier per duel, each with its own seed if there is one to draw from."""
         classifiers = [clone(self.estimator) for _ in range(n_duels)]
         if self.random_state is not None:
             rng = check_random_state(self.random_state)
-            seeded = [name for name in classifiers[0].get_params() if _ends(name, "random_state")]
+            names = classifiers[0].get_params()
+            seeded = [name for name in names if is_parameter(name, "random_state")]
             for classifier in classifiers:
                 classifier.set_params(
                     **{name: rng.randint(np.iinfo(np.int32).max) for name in sorted(seeded)}
                 )
         return classifiers
 
-    def _predict(self, X: Any, predict: Any, one_sided: NDArray[np.float64]) -> Any:
+    def _predict(self, X: Any, predict: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Collect margins and probabilities of all duels; `predict` may leave out one of them."""
         check_is_fitted(self)
         X = as_indexable(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        n_rows = X.shape[0]
-        values = np.empty((n_rows, n_pairs(self._n_classes)), order="F")
         known = np.isfinite(self.outcomes_)
-        values[:, known] = one_sided[self.outcomes_[known].astype(int) + 1]
+        margins = np.zeros((X.shape[0], len(known)), order="F")
+        margins[:, known] = self.outcomes_[known]
+        probabilities = 0.5 + 0.5 * margins
         columns = np.flatnonzero(~known)
         predictions = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(predict)(self.estimators_[d], _columns(X, self._rows[d])) for d in columns
         )
-        for d, column in zip(columns, predictions, strict=True):
-            values[:, d] = column
-        return values
+        for d, (margin, probability) in zip(columns, predictions, strict=True):
+            margins[:, d] = margin
+            probabilities[:, d] = probability
+        return margins, probabilities
 
 
 def _fit_duel(
@@ -248,27 +275,44 @@ def _fit_duel(
     if n_second == 0 or n_second == len(rows):
         return float(np.sign(2 * n_second - len(rows)))
     pairwise = get_tags(classifier).input_tags.pairwise
-    X_duel = X[np.ix_(rows, rows)] if pairwise else take_rows(X, rows)
+    X_duel = np.asarray(X)[np.ix_(rows, rows)] if pairwise else take_rows(X, rows)
     _set_class_weights(classifier, first, second)
     try:
-        classifier.fit(X_duel, second_won, **take_metadata_rows(X, params, indices=rows))
+        # Jobs have fewer threads each: with one for all, their number leaves no trace.
+        with one_blas_thread():
+            classifier.fit(X_duel, second_won, **take_metadata_rows(X, params, indices=rows))
     except Exception as error:
         error.add_note(f"This happened in the duel between the labels number {first} and {second}.")
         raise
     return classifier, rows if pairwise else None
 
 
-def _margins(classifier: Any, X: Any) -> NDArray[np.float64]:
-    if hasattr(classifier, "decision_function"):
-        return np.ravel(classifier.decision_function(X))
-    if hasattr(classifier, "predict_proba"):
-        return _probabilities(classifier, X) - 0.5
-    return np.asarray(classifier.predict(X), dtype=np.float64) - 0.5
+def _margins(classifier: Any, X: Any) -> tuple[Any, Any]:
+    if not isinstance(classifier, OWN_THRESHOLD):
+        if hasattr(classifier, "decision_function"):
+            return np.ravel(classifier.decision_function(X)), np.nan
+        if hasattr(classifier, "predict_proba"):
+            return np.asarray(classifier.predict_proba(X))[:, 1] - 0.5, np.nan
+    return np.asarray(classifier.predict(X), dtype=np.float64) - 0.5, np.nan
 
 
-def _probabilities(classifier: Any, X: Any) -> NDArray[np.float64]:
-    probabilities: NDArray[np.float64] = np.asarray(classifier.predict_proba(X))[:, 1]
-    return probabilities
+def _probabilities(classifier: Any, X: Any) -> tuple[Any, Any]:
+    return np.nan, np.asarray(classifier.predict_proba(X))[:, 1]
+
+
+def _margins_and_probabilities(classifier: Any, X: Any) -> tuple[Any, Any]:
+    _, probabilities = _probabilities(classifier, X)
+    if hasattr(classifier, "decision_function") or isinstance(classifier, OWN_THRESHOLD):
+        return _margins(classifier, X)[0], probabilities
+    return probabilities - 0.5, probabilities
+
+
+def _parallel_stream(n_jobs: int | None) -> Any:
+    """Return a Parallel that hands out results as they come, where its backend can."""
+    try:
+        return Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError:
+        return Parallel(n_jobs=n_jobs)
 
 
 def _rows_by_code(
@@ -287,7 +331,7 @@ def _rows_by_code(
 def _set_class_weights(classifier: Any, first: int, second: int) -> None:
     """Translate class weights by code into weights of the two sides of the duel."""
     for name, value in classifier.get_params().items():
-        if _ends(name, "class_weight") and isinstance(value, dict):
+        if is_parameter(name, "class_weight") and isinstance(value, dict):
             sides = {0: value.get(first, 1.0), 1: value.get(second, 1.0)}
             classifier.set_params(**{name: sides})
 
@@ -303,10 +347,6 @@ def _weight_argument(estimator: Any) -> str:
     )
 
 
-def _ends(name: str, parameter: str) -> bool:
-    return name == parameter or name.endswith(f"__{parameter}")
-
-
 def _columns(X: Any, rows: NDArray[np.intp] | None) -> Any:
     """Keep the columns of a kernel matrix that belong to the rows a duel was fitted on."""
-    return X if rows is None else X[:, rows]
+    return X if rows is None else np.asarray(X)[:, rows]

@@ -76,6 +76,22 @@ class LinearDuels(Engine):
         margins = self.margins(X)
         return expit(margins, out=margins)
 
+    def margins_and_probabilities(self, X: Any) -> tuple[Floats, Floats]:
+        """Return both from one product.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        margins, probabilities : ndarrays of shape (n, K(K−1)/2)
+            As by the methods of these names.
+        """
+        margins = self.margins(X)
+        return margins, expit(margins)
+
     def wins(
         self, X: Any, label_order: NDArray[np.intp]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

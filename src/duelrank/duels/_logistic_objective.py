@@ -25,7 +25,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_info, threadpool_limits
+
+from duelrank._threads import blas_threads, one_blas_thread
 
 Floats = NDArray[np.floating]
 Result = TypeVar("Result")
@@ -102,10 +103,8 @@ class Crew:
 @contextmanager
 def crew() -> Iterator[Crew]:
     """Take over the threads of BLAS for a while."""
-    n_threads = max(
-        (lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"), default=1
-    )
-    with threadpool_limits(1, user_api="blas"):
+    n_threads = blas_threads()
+    with one_blas_thread():
         if n_threads == 1:
             yield Crew(None, 1)
             return

@@ -207,12 +207,12 @@ def check_rows(
 ) -> tuple[Any, NDArray[np.intp], Floats | None]:
     """Validate training data; rows without weight are left out."""
     codes = check_codes(codes, n_classes)
+    check_consistent_length(X, codes)
+    weights = None if sample_weight is None else check_sample_weight(sample_weight, codes)
     dtype = (np.float64, np.float32) if engine.dtype is None else np.dtype(engine.dtype)
     X = validate_data(engine, X, accept_sparse="csr", dtype=dtype)
-    check_consistent_length(X, codes)
-    if sample_weight is None:
+    if weights is None:
         return X, codes, None
-    weights = check_sample_weight(sample_weight, X)
     seen = weights > 0
     return (X, codes, weights) if seen.all() else (X[seen], codes[seen], weights[seen])
 

@@ -9,6 +9,7 @@ as *codes*, integers 0..K−1, and any X that it says it takes:
   rows: a one-sided duel is won by the label that was seen, an empty one has margin 0.
 - ``margins(X)`` → (n, P) floats: positive when ``second[d]`` wins, 0 when undecided.
 - ``probabilities(X)`` → (n, P) floats, optional: probability that ``second[d]`` wins.
+- ``margins_and_probabilities(X)`` → both, optional, where that is cheaper than one by one.
 - ``wins(X, label_order)`` → (n, K) integers and (n, K) floats, optional: how many duels every label
   wins and how many it can expect to win (the sum of its probabilities), for engines that can count
   them without spelling out all margins. A duel with margin 0 goes to the label that comes first in
@@ -41,8 +42,13 @@ class DuelEngine(Protocol):
 class Engine(CallbackSupportMixin, BaseEstimator):
     """Parent of the engines of this package: an estimator with callbacks."""
 
-    # They are arguments of fit, but not metadata that users could route.
-    __metadata_request__fit = {"codes": UNUSED, "n_classes": UNUSED}  # noqa: RUF012
+    # Codes and their number are arguments of fit, but not metadata that users could route; sample
+    # weights are wanted without being asked for.
+    __metadata_request__fit = {  # noqa: RUF012
+        "codes": UNUSED,
+        "n_classes": UNUSED,
+        "sample_weight": True,
+    }
 
 
 def check_codes(codes: ArrayLike, n_classes: int) -> NDArray[np.intp]:

@@ -41,7 +41,7 @@ class StumpDuels(Engine):
         Weighted share of misclassified training rows of the duel; 0 for an empty duel.
     leaf_probabilities_ : ndarray of float, of shape (K(K−1)/2, 2)
         Share of the second label below and above the threshold, with one row more of each
-        label counted on both sides (Laplace).
+        label counted on both sides (Laplace); weights should therefore count rows, not sum to 1.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -80,11 +80,11 @@ class StumpDuels(Engine):
             The fitted engine.
         """
         codes = check_codes(codes, n_classes)
-        X = validate_data(self, X, dtype=(np.float64, np.float32), order="F")
         check_consistent_length(X, codes)
-        weights = (
-            np.ones(len(X)) if sample_weight is None else check_sample_weight(sample_weight, X)
-        )
+        weights = np.ones(len(codes))
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, codes)
+        X = validate_data(self, X, dtype=(np.float64, np.float32), order="F")
         seen = weights > 0
         if not seen.all():
             X, codes, weights = X[seen], codes[seen], weights[seen]
@@ -156,7 +156,10 @@ class _BestStumps:
         self.total = np.stack([class_weights[self.first], class_weights[self.second]], axis=1)
         self.feature = np.zeros(n_duels, dtype=np.intp)
         self.threshold = np.full(n_duels, -np.inf)
-        self.sign = np.sign(self.total[:, 1] - self.total[:, 0]).astype(np.intp)
+        # Sums of fractions round: what differs by less counts as equal.
+        self.negligible = 1e-12 * self.total.sum(axis=1)
+        lead = self.total[:, 1] - self.total[:, 0]
+        self.sign = np.sign(np.where(np.abs(lead) <= self.negligible, 0, lead)).astype(np.intp)
         self.error = self.total.min(axis=1)
         self.left = np.zeros((n_duels, 2))
 
@@ -200,14 +203,18 @@ def _search_duel(
     # wins above, the errors are the second ones below and the first ones above: W₁ + excess.
     signed = np.where(is_second, weights[places], -weights[places])
     excess = np.cumsum(signed)[cuts]
-    above, below = int(np.argmin(excess)), int(np.argmax(excess))
+    negligible = best.negligible[duel]
+    above = int(np.argmax(excess <= excess.min() + negligible))  # the first of equals
+    below = int(np.argmax(excess >= excess.max() - negligible))
     above_error = best.total[duel, 0] + excess[above]
     below_error = best.total[duel, 1] - excess[below]
     # Equal errors are decided by the place of the cut: neither label is favoured.
-    sign, cut, error = min(
-        (1, above, above_error), (-1, below, below_error), key=lambda stump: (stump[2], stump[1])
-    )
-    if error >= best.error[duel]:
+    equal = abs(above_error - below_error) <= negligible
+    if above < below if equal else above_error < below_error:
+        sign, cut, error = 1, above, above_error
+    else:
+        sign, cut, error = -1, below, below_error
+    if error >= best.error[duel] - negligible:
         return
     row = cuts[cut]
     best.feature[duel] = feature

@@ -1,7 +1,10 @@
 """From the duels of a row to scores without ties: the aggregations and the tie policies.
 
-Everything here prefers the lower code when nothing else decides. That is how an order of the
-labels drawn at random comes in: the caller numbers the labels by that order first.
+*Evidence* is what the duels know beyond who wins: ``evidence[i, a, b]`` is the probability that a
+beats b minus one half, exactly antisymmetric. What can be equal is compared after rounding, so that
+rounding errors decide nothing; and everything here prefers the lower code when nothing else does.
+That is how an order of the labels drawn at random comes in: the caller numbers the labels by that
+order first.
 """
 
 from __future__ import annotations
@@ -18,6 +21,10 @@ from duelrank.tournaments._feedback_arc_set import solve
 AGGREGATIONS = ("copeland", "coupling", "feedback_arc_set")
 TIES = ("probability", "feedback_arc_set", "random", "index")
 
+EVIDENCE_DECIMALS = 10  # of expected wins
+POSTERIOR_DECIMALS = 12  # the linear systems of coupling know no more
+CERTAINTY_LEVELS = 10_000  # whole numbers, so that sums of certainties are exact
+
 
 class Outcome(NamedTuple):
     """Scores of n rows, (n, K), and whether each row's order is proved optimal, (n,)."""
@@ -26,18 +33,8 @@ class Outcome(NamedTuple):
     exact: NDArray[np.bool_]
 
 
-def beats_from_square(margins: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Decide all duels of antisymmetric (n, K, K) margins; an even duel goes to the lower code."""
-    n_classes = margins.shape[-1]
-    upper = np.triu(np.ones((n_classes, n_classes), dtype=bool), k=1)
-    return np.where(upper, margins >= 0, margins > 0)
-
-
 def aggregate(
-    beats: NDArray[np.bool_],
-    probabilities: NDArray[np.float64],
-    aggregation: str,
-    ties: str,
+    beats: NDArray[np.bool_], evidence: NDArray[np.float64], aggregation: str, ties: str
 ) -> Outcome:
     """Score the labels of every row.
 
@@ -45,28 +42,26 @@ def aggregate(
     ----------
     beats : ndarray of shape (n, K, K)
         Tournaments.
-    probabilities : ndarray of shape (n, K, K)
-        Probability that a beats b.
+    evidence : ndarray of shape (n, K, K)
+        Probability that a beats b minus one half, antisymmetric.
     aggregation : {"copeland", "coupling", "feedback_arc_set"}
         What the score is made of.
     ties : {"probability", "feedback_arc_set", "random", "index"}
         What decides where the aggregation does not. "random" and "index" both leave it to the
         codes.
     """
-    exact = np.ones(len(beats), dtype=bool)
     if aggregation == "coupling":
-        scores = posteriors_from_probabilities(probabilities)
-    elif aggregation == "feedback_arc_set":
-        order, exact = solve(_lexicographic(beats, probabilities, ties))
-        scores = _wins_of_order(order) + _tie_term(_expected_wins(probabilities))
-    else:
-        wins = beats.shape[-1] - 1 - count_losses(beats)
-        if ties != "feedback_arc_set":
-            return Outcome(copeland_from_wins(wins, _expected_wins(probabilities), ties), exact)
-        weights = _lexicographic(beats, probabilities, ties)
-        order, exact = solve(_inside_ties(weights, wins))
-        scores = wins + _tie_term(_wins_of_order(order))
-    return Outcome(_without_ties(scores), exact)
+        return _by_coupling(beats, evidence, ties)
+    if aggregation == "feedback_arc_set":
+        order, exact = solve(_lexicographic(beats, evidence, ties))
+        return Outcome(_wins_of_order(order) + _tie_term(expected_wins(evidence)), exact)
+    wins = beats.shape[-1] - 1 - count_losses(beats)
+    if ties == "feedback_arc_set" and beats.shape[-1] > 2:
+        order, exact = solve(_inside_ties(_lexicographic(beats, evidence, ties), wins))
+        return Outcome(wins + _tie_term(_wins_of_order(order)), exact)
+    return Outcome(
+        copeland_from_wins(wins, expected_wins(evidence), ties), np.ones(len(beats), dtype=bool)
+    )
 
 
 def copeland_from_wins(
@@ -75,16 +70,26 @@ def copeland_from_wins(
     """Score by duels won, ties by duels that can be expected to be won, or by code.
 
     These two counts are all that "copeland" needs, except with ties by feedback arc set: an engine
-    that can count need not spell out its tournaments.
+    that can count need not spell out its tournaments. Two labels never tie, so there the expected
+    wins only say how sure the duel is.
     """
-    if ties != "probability":
-        expected = np.arange(wins.shape[-1] - 1, -1, -1, dtype=np.float64)
-    return _without_ties(wins + _tie_term(expected))
+    n_classes = wins.shape[-1]
+    if ties != "probability" and n_classes > 2:
+        expected = np.arange(n_classes - 1, -1, -1, dtype=np.float64)
+    return _without_ties(wins + _tie_term(np.round(expected, EVIDENCE_DECIMALS)))
 
 
-def _expected_wins(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum each label's chances to win its duels (the diagonal of one half is left out)."""
-    return probabilities.sum(axis=-1) - 0.5
+def expected_wins(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum each label's probabilities to win its duels."""
+    return evidence.sum(axis=-1) + (evidence.shape[-1] - 1) / 2
+
+
+def _by_coupling(beats: NDArray[np.bool_], evidence: NDArray[np.float64], ties: str) -> Outcome:
+    """Order by posterior; where posteriors are too close or too small to tell, by Copeland."""
+    posteriors = posteriors_from_probabilities(evidence + 0.5)
+    copeland, exact = aggregate(beats, evidence, "copeland", ties)
+    order = np.lexsort((-copeland, -np.round(posteriors, POSTERIOR_DECIMALS)), axis=-1)
+    return Outcome(_decreasing_along(posteriors, order), exact)
 
 
 def _tie_term(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -94,20 +99,20 @@ def _tie_term(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _lexicographic(
-    beats: NDArray[np.bool_], probabilities: NDArray[np.float64], ties: str
+    beats: NDArray[np.bool_], evidence: NDArray[np.float64], ties: str
 ) -> NDArray[np.float64]:
-    """Weigh contradicted duels: their number first, then the evidence against them.
+    """Weigh contradicted duels: their number first, then the evidence for their winners.
 
-    A smallest set of reversed duels is rarely unique (a 3-cycle has three). Unless the tie
-    policy refuses evidence, the least certain duels are reversed: the certainties |2p − 1| of
-    all duels together weigh less than one duel.
+    A smallest set of reversed duels is rarely unique (a 3-cycle has three). Unless the tie policy
+    refuses evidence, the least certain duels are reversed: one duel weighs more than the
+    certainties of all duels together.
     """
-    weights = beats.astype(np.float64)
-    if ties in ("probability", "feedback_arc_set"):
-        n_classes = beats.shape[-1]
-        certainty = np.abs(2 * probabilities - 1)
-        weights += beats * certainty / (n_classes * (n_classes - 1) / 2 + 1)
-    return weights
+    if ties not in ("probability", "feedback_arc_set"):
+        return beats.astype(np.float64)
+    n_classes = beats.shape[-1]
+    one_duel = CERTAINTY_LEVELS * (n_classes * (n_classes - 1) // 2 + 1)
+    certainty = np.round(2 * CERTAINTY_LEVELS * np.maximum(evidence, 0))
+    return beats * (one_duel + certainty)
 
 
 def _inside_ties(weights: NDArray[np.float64], wins: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -126,7 +131,11 @@ def _wins_of_order(order: NDArray[np.intp]) -> NDArray[np.float64]:
 
 def _without_ties(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Lower equal scores by the smallest steps there are; the lower code stays ahead."""
-    order = np.argsort(-scores, axis=-1, kind="stable")
+    return _decreasing_along(scores, np.argsort(-scores, axis=-1, kind="stable"))
+
+
+def _decreasing_along(scores: NDArray[np.float64], order: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Lower scores, as little as possible, until they decrease along the order."""
     along = np.take_along_axis(scores, order, axis=-1)
     tied = np.flatnonzero((along[:, 1:] >= along[:, :-1]).any(axis=-1))
     if len(tied) == 0:
@@ -135,8 +144,8 @@ def _without_ties(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     for place in range(1, strict.shape[1]):
         below = np.nextafter(strict[:, place - 1], -np.inf)
         strict[:, place] = np.minimum(strict[:, place], below)
-    scores = scores.copy()
-    rows = scores[tied]
+    lowered = scores.copy()
+    rows = lowered[tied]
     np.put_along_axis(rows, order[tied], strict, axis=-1)
-    scores[tied] = rows
-    return scores
+    lowered[tied] = rows
+    return lowered

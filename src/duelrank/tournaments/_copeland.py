@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from duelrank._pairs import n_pairs, pairs
+from duelrank._pairs import beats_from_square, pairs, square
 
 
 def beats_from_margins(margins: ArrayLike, n_classes: int) -> NDArray[np.bool_]:
@@ -33,8 +33,10 @@ def beats_from_margins(margins: ArrayLike, n_classes: int) -> NDArray[np.bool_]:
            [1, 0, 0],
            [0, 1, 0]])
     """
+    expected = len(pairs(n_classes)[0])
     margins = np.asarray(margins)
-    expected = n_pairs(n_classes)
+    if margins.dtype.kind not in "iufb":
+        raise ValueError(f"margins must be numbers, got dtype {margins.dtype}.")
     if margins.ndim not in (1, 2) or margins.shape[-1] != expected:
         raise ValueError(
             f"margins must have one column per duel of {n_classes} labels: {expected}; "
@@ -42,12 +44,7 @@ def beats_from_margins(margins: ArrayLike, n_classes: int) -> NDArray[np.bool_]:
         )
     if np.isnan(margins).any():
         raise ValueError("margins must not contain NaN.")
-    first, second = pairs(n_classes)
-    second_wins = margins > 0
-    beats = np.zeros((*margins.shape[:-1], n_classes, n_classes), dtype=bool)
-    beats[..., second, first] = second_wins
-    beats[..., first, second] = ~second_wins
-    return beats
+    return beats_from_square(square(margins.astype(np.float64, copy=False), n_classes))
 
 
 def duel_losses(beats: ArrayLike) -> Any:
@@ -97,7 +94,9 @@ def check_beats(beats: ArrayLike) -> NDArray[np.bool_]:
         )
     as_bool = array.astype(bool)
     if array.dtype != bool and np.any(as_bool != array):
-        raise ValueError("beats must hold booleans (or 0 and 1).")
+        raise ValueError(
+            f"beats must hold booleans (or 0 and 1), got {array[as_bool != array].ravel()[0]!r}."
+        )
     off_diagonal = ~np.eye(array.shape[-1], dtype=bool)
     if not np.array_equal(
         as_bool ^ np.swapaxes(as_bool, -1, -2), np.broadcast_to(off_diagonal, as_bool.shape)

@@ -9,11 +9,12 @@ its components of three or more labels do they contradict each other. So every r
 components, equal ones are solved once, and each is solved by the first method that can:
 
 - up to 16 labels: dynamic programming over subsets, all components of one size together, exact;
-- up to 30 labels: a mixed integer program (``scipy.optimize.milp``), exact unless it
-  needs more nodes than it may search;
-- otherwise: Copeland order improved by moving single labels until no move helps, a heuristic.
+- up to 24 labels: a mixed integer program (``scipy.optimize.milp``), exact (to the solver's
+  tolerance, 1e-7 of the largest weight) unless it needs more nodes than it may search;
+- otherwise: an order improved by moving single labels until no move helps, a heuristic.
 
-The result says for every row whether its order is proved to be optimal.
+The result says for every row whether its order is proved to be optimal. Tournaments without
+structure are the hardest: a cycle of 16 labels takes about a tenth of a second, one of 24 seconds.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from duelrank._pairs import pairs
 from duelrank.tournaments._cycles import components_from_losses
 
 MAX_SUBSETS_SIZE = 16
-MAX_MILP_SIZE = 30
+MAX_MILP_SIZE = 24
 # A limit of nodes and not of seconds: the same input gives the same order on every machine.
-MILP_NODES = 1000
+MILP_NODES = 200
 WORKING_SET_BYTES = 2**25
 
 
@@ -80,13 +81,22 @@ def feedback_arc_set(weights: ArrayLike) -> FeedbackArcSet:
     >>> float(cost), bool(exact)
     (2.0, True)
     """
-    array = np.asarray(weights, dtype=np.float64)
+    array = np.asarray(weights)
+    if array.dtype.kind not in "iufb":
+        raise ValueError(f"weights must be numbers, got dtype {array.dtype}.")
+    array = array.astype(np.float64)
     if array.ndim not in (2, 3) or array.shape[-1] != array.shape[-2]:
         raise ValueError(
             f"weights must have shape (n, K, K), or (K, K) for one row; got {array.shape}."
         )
-    if not np.all(np.isfinite(array)) or np.any(array < 0):
-        raise ValueError("weights must be finite and not negative.")
+    if array.shape[-1] == 0:
+        raise ValueError(f"weights must have at least one label, got shape {array.shape}.")
+    array = np.where(np.eye(array.shape[-1], dtype=bool), 0, array)
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if np.any(wrong):
+        raise ValueError(
+            f"weights must be finite and not negative off the diagonal, got {array[wrong][0]}."
+        )
     batch = array.reshape(-1, *array.shape[-2:])
     order, exact = solve(batch)
     placed = batch[np.arange(len(batch))[:, None, None], order[:, :, None], order[:, None, :]]
@@ -240,6 +250,7 @@ def _order_by_milp(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], bool
     # scipy before 1.13 hands sparse indices to HiGHS as they are, and it wants 32 bits.
     sides = np.stack([duel[a, b], duel[b, c], duel[a, c]], axis=1).astype(np.int32)
     cost = weights[second, first] - weights[first, second]
+    cost = cost / np.abs(cost).max()  # the solver's tolerances are absolute
 
     active = np.zeros(len(sides), dtype=bool)
     integral = False
@@ -262,21 +273,32 @@ def _order_by_milp(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], bool
             integrality=np.full(len(cost), int(integral)),
             bounds=Bounds(0, 1),
             constraints=LinearConstraint(matrix, 0, 1),
-            options={"node_limit": MILP_NODES},
+            options={"node_limit": MILP_NODES, "mip_rel_gap": 0.0},
         )
         if result.status != 0:
-            return _order_by_moves(weights)
+            return _order_by_moves(weights, x if result.x is None else result.x)
         x = result.x
+    return _order_of_pairs(x, size), True
+
+
+def _order_of_pairs(x: NDArray[np.float64], size: int) -> NDArray[np.intp]:
+    """Order labels by how many they come before; x[d] = 1 places first[d] before second[d]."""
+    first, second = pairs(size)
     before = np.zeros((size, size))
-    before[first, second] = np.round(x)
-    before[second, first] = 1 - np.round(x)
-    return np.argsort(-before.sum(axis=1), kind="stable"), True
+    before[first, second] = x
+    before[second, first] = 1 - x
+    return np.argsort(-before.sum(axis=1).round(6), kind="stable")
 
 
-def _order_by_moves(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], bool]:
-    """Start from the Copeland order and move single labels while that lowers the loss."""
+def _order_by_moves(
+    weights: NDArray[np.float64], x: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.intp], bool]:
+    """Move single labels while that lowers the loss, from a relaxation's order or Copeland's."""
     gain = weights - weights.T
     order = np.argsort(-np.sign(gain).sum(axis=1), kind="stable")
+    if x is not None:
+        order = _order_of_pairs(x, len(weights))
+    negligible = 1e-12 * np.abs(gain).sum()
     improved = True
     while improved:
         improved = False
@@ -286,7 +308,7 @@ def _order_by_moves(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], boo
             losses = np.concatenate([[0.0], np.cumsum(gain[label, others])])
             here = int(np.flatnonzero(order == label)[0])
             there = int(np.argmin(losses))
-            if losses[there] < losses[here] - 1e-12:
+            if losses[there] < losses[here] - negligible:
                 order = np.insert(others, there, label)
                 improved = True
     return order, False

@@ -18,7 +18,7 @@ from duelrank.tournaments._cycles import (
 )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Tournaments:
     """The duels of n query points and the rankings that came out of them.
 
@@ -33,11 +33,18 @@ class Tournaments:
         ``beats[i, a, b]``: label a wins its duel with b.
     probabilities : ndarray of float, of shape (n, K, K)
         Probability that a beats b; one half on the diagonal. From engines without
-        probabilities these are logistic transforms of the margins.
+        probabilities, 1/2 + m / (2 + 2|m|) with m the margin, which is no probability. A
+        classifier whose probabilities contradict its margins loses duels by its margins.
     scores : ndarray of float, of shape (n, K)
         Higher is better; their descending order is the ranking.
     exact : ndarray of bool, of shape (n,)
         False where a feedback arc set was searched for and not proved to be minimal.
+    losses, ranks, order, components, in_cycle : ndarrays of shape (n, K)
+        Duels lost, places, labels best first, number of the component, part of a cycle or not.
+    is_transitive : ndarray of bool, of shape (n,)
+        Whether the point has no cycle.
+    cycles : list of n lists of arrays
+        The labels of every cycle.
     """
 
     classes: NDArray[Any]
@@ -144,9 +151,17 @@ class Tournaments:
         ]
         cycles = self.cycles[0]
         for members in cycles:
-            lines.append(f"cycle of {len(members)}: {', '.join(map(str, members.tolist()))}")
+            named = ", ".join(map(str, members.tolist()[:12]))
+            more = f" and {len(members) - 12} more" if len(members) > 12 else ""
+            lines.append(f"a cycle runs through these {len(members)}: {named}{more}")
         if not cycles:
-            lines.append("no cycle: the duels agree with the ranking")
+            ranks = self.ranks[0]
+            contradicted = bool((self.beats[0] & (ranks[:, np.newaxis] > ranks)).any())
+            lines.append(
+                "no cycle, but the ranking contradicts a duel"
+                if contradicted
+                else "no cycle: the duels agree with the ranking"
+            )
         if not self.exact[0]:
             lines.append("the feedback arc set is not proved to be minimal")
         return "\n".join(lines)

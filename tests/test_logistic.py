@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, LogisticDuelsCV, pairs
 from duelrank.datasets import load_images
 from duelrank.duels import _logistic_solver
-from duelrank.duels._logistic_objective import Block, gradient, objective
+from duelrank.duels._logistic_objective import Batch, Block, gradient, objective
 from duelrank.duels._logistic_rows import tiles
 
 TIGHT = 1e-11
@@ -128,20 +128,22 @@ def test_gradients_numerically(rng):
     blocks = [
         Block(
             None,
-            rng.normal(size=(7, 3)),
-            np.array(problems),
-            rng.choice([-1.0, 1.0], size=len(problems)),
-            rng.random(len(problems)),
+            rng.normal(size=(1, 7, 3)),
+            np.array([problems]),
+            rng.choice([-1.0, 1.0], size=(1, len(problems))),
+            rng.random((1, len(problems))),
             weights,
+            np.zeros(1, dtype=int),
         )
-        for problems, weights in [([0, 1], None), ([1, 2], rng.random(7)), ([0, 2], None)]
+        for problems, weights in [([0, 1], None), ([1, 2], rng.random((1, 7))), ([0, 2], None)]
     ]
+    batch = Batch(blocks, 3)
     penalty = np.array([1.0, 0.5, 0.0])
     weights = rng.normal(size=(3, 3))
     numeric = approx_fprime(
-        weights.ravel(), lambda w: objective(blocks, w.reshape(3, 3), penalty).sum(), 1e-7
+        weights.ravel(), lambda w: objective(batch, w.reshape(3, 3), penalty).sum(), 1e-7
     )
-    np.testing.assert_allclose(gradient(blocks, weights, penalty).ravel(), numeric, atol=1e-5)
+    np.testing.assert_allclose(gradient(batch, weights, penalty).ravel(), numeric, atol=1e-5)
 
 
 def test_gradient_vanishes_at_the_solution(digits):

@@ -7,7 +7,8 @@ pipeline or search: off its ``decision_function``, or else its ``predict_proba``
 wrapped.
 
 >>> from sklearn.datasets import load_iris
->>> >>> X, y = load_iris(return_X_y=True)
+>>> from sklearn.linear_model import LogisticRegression
+>>> X, y = load_iris(return_X_y=True)
 >>> predict_order(LogisticRegression(max_iter=1000).fit(X, y), X[:2])
 array([[0, 1, 2],
        [0, 1, 2]])

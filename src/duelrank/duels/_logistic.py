@@ -133,7 +133,7 @@ class LinearDuels(Engine):
                 margins = points @ coef.T
                 margins += self.intercept_[duels].astype(dtype, copy=False)
                 second_wins = margins > threshold[duels]
-                first_expects = wrong_side(margins)
+                first_expects = wrong_side(margins, out=margins)
                 for label, columns in labels:
                     behind = slice(label + 1, n_classes)
                     won = second_wins[:, columns]
@@ -174,7 +174,7 @@ class LogisticDuels(LinearDuels):
     class_weight : dict or "balanced", default=None
         Weights of the labels: a dictionary by label (by code, when the engine is used without a
         ranker), or "balanced" for weights that make the two labels of each duel count the same.
-    tol : float, default=1e-8
+    tol : float, default=1e-6
         Relative Newton decrement below which a duel has converged: roughly the relative gain in
         the objective that one more step could bring.
     max_iter : int, default=100
@@ -225,7 +225,7 @@ class LogisticDuels(LinearDuels):
         *,
         fit_intercept: bool = True,
         class_weight: Any = None,
-        tol: float = 1e-8,
+        tol: float = 1e-6,
         max_iter: int = 100,
         dtype: Any = None,
         working_memory: float = 512,
@@ -263,15 +263,14 @@ class LogisticDuels(LinearDuels):
         check_positive("C", self.C)
         check_settings(self)
         X, codes, weights = check_rows(self, X, codes, n_classes, sample_weight)
-        table = RowTable(X, codes, n_classes, weights, self.fit_intercept)
         class_weights = ClassWeights.of_rows(self.class_weight, codes, n_classes, weights)
-
+        counts = np.bincount(codes, minlength=n_classes)
         n_duels = n_pairs(n_classes)
         coef = np.zeros((n_duels, X.shape[1]), dtype=X.dtype)
-        intercept = one_sided_intercepts(table.counts).astype(X.dtype)
+        intercept = one_sided_intercepts(counts).astype(X.dtype)
         decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
         most_bytes = self.working_memory * 2**20
-        parts = list(tiles(table.counts, len(table.penalty), most_bytes))
+        parts = list(tiles(counts, X.shape[1] + self.fit_intercept, most_bytes))
         one = len(parts) == 1
         progress = Progress(
             self,
@@ -280,6 +279,7 @@ class LogisticDuels(LinearDuels):
             bool(self.verbose),
         )
         with crew() as threads, progress:
+            table = RowTable(X, codes, n_classes, weights, self.fit_intercept, threads)
             for duels in parts:
                 blocks = label_blocks(table, n_classes, duels, self.C, class_weights)
                 solution = solve(

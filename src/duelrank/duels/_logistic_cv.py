@@ -57,7 +57,7 @@ class LogisticDuelsCV(LinearDuels):
         Whether the duels have an intercept.
     class_weight : dict or "balanced", default=None
         As in `LogisticDuels`; "balanced" goes by all rows, in every fold.
-    tol : float, default=1e-8
+    tol : float, default=1e-6
         Relative Newton decrement below which a duel has converged, for the models on all rows.
     max_iter : int, default=100
         Most Newton iterations.
@@ -91,7 +91,7 @@ class LogisticDuelsCV(LinearDuels):
     >>> X, y = load_iris(return_X_y=True)
     >>> ranker = DuelRanker(LogisticDuelsCV(Cs=[0.01, 1, 100]), random_state=0).fit(X, y)
     >>> ranker.duels_.C_
-    array([0.01, 0.01, 1.  ])
+    array([1.e-02, 1.e-02, 1.e+02])
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class LogisticDuelsCV(LinearDuels):
         shared_C: bool = False,
         fit_intercept: bool = True,
         class_weight: Any = None,
-        tol: float = 1e-8,
+        tol: float = 1e-6,
         max_iter: int = 100,
         dtype: Any = None,
         working_memory: float = 512,
@@ -147,23 +147,21 @@ class LogisticDuelsCV(LinearDuels):
             raise ValueError(f"scoring must be one of {SCORINGS}, got {self.scoring!r}.")
         X, codes, weights = check_rows(self, X, codes, n_classes, sample_weight)
         folds = Folds.of(self.cv, X, codes)
-        table = RowTable(
-            X, folds.groups(codes), n_classes * folds.n_patterns, weights, self.fit_intercept
-        )
         counts = np.bincount(codes, minlength=n_classes)
         class_weights = ClassWeights.of_rows(self.class_weight, codes, n_classes, weights)
-        path = _Path(table, folds, Cs, n_classes, class_weights)
 
         n_duels = n_pairs(n_classes)
         scores = np.full((n_duels, folds.n_folds, len(Cs)), np.nan)
         solutions = []
         most_bytes = self.working_memory * 2**20
         n_models = (folds.n_folds + 1) * len(Cs)
-        parts = list(tiles(counts, len(table.penalty), most_bytes / n_models))
-        with (
-            crew() as threads,
-            Progress(self, 2 * len(parts), "solve", bool(self.verbose)) as progress,
-        ):
+        parts = list(tiles(counts, X.shape[1] + self.fit_intercept, most_bytes / n_models))
+        progress = Progress(self, 2 * len(parts), "solve", bool(self.verbose))
+        with crew() as threads, progress:
+            groups = folds.groups(codes)
+            n_groups = n_classes * folds.n_patterns
+            table = RowTable(X, groups, n_groups, weights, self.fit_intercept, threads)
+            path = _Path(table, folds, Cs, n_classes, class_weights)
             for duels in parts:
                 full = self._solve_all_rows(path, duels, threads, most_bytes)
                 progress.step()
@@ -227,7 +225,7 @@ class LogisticDuelsCV(LinearDuels):
         models = np.arange(len(duels) * len(path.Cs)).reshape(len(duels), 1, len(path.Cs))
         resembles = np.broadcast_to(models, shape).reshape(-1)
         here = np.flatnonzero(complete)
-        blocks = [block.of_problems(complete) for block in blocks]
+        blocks = [part for block in blocks for part in block.of_problems(complete)]
         penalty = path.table.penalty
         if isinstance(preconditioner, OwnHessians):
             preconditioner = preconditioner.share(resembles[here])
@@ -237,7 +235,7 @@ class LogisticDuelsCV(LinearDuels):
             )
         weights = np.zeros((len(resembles), len(penalty)))
         weights[here] = solve(
-            [replace(block, double=None) for block in blocks if len(block.problems)],
+            [replace(block, double=None) for block in blocks],
             penalty,
             solution.weights[resembles[here]],
             tol=max(self.tol, FOLD_TOL),
@@ -320,7 +318,7 @@ class _Path:
         blocks = self._blocks(duels, self.folds.of_patterns(self.folds.train))
         sides = np.zeros((2, len(duels) * self.folds.n_folds * len(self.Cs)), dtype=bool)
         for block in blocks:
-            sides[(block.sign > 0).astype(int), block.problems] = True
+            sides[(block.sign[0] > 0).astype(int), block.problems[0]] = True
         return blocks, sides[0] & sides[1]
 
     def test(self, duels: NDArray[np.intp]) -> list[Block]:
@@ -359,21 +357,22 @@ def _held_out_scores(blocks: list[Block], weights: Floats, scoring: str, threads
     """Return the score of every problem on the rows of its test blocks."""
 
     def part(block: Block) -> tuple[Floats, float]:
-        margins = folded_margins(block, weights, np.float32)
+        margins = folded_margins(block, weights, np.float32)[0]
         if scoring == "neg_log_loss":
             values = -np.logaddexp(0, -margins)
         else:
             # A margin of 0 counts for the first label, as in scikit-learn's binary classifiers.
-            values = np.where(block.sign[:, np.newaxis] > 0, margins > 0, margins >= 0)
-        row_weights = np.ones(margins.shape[1]) if block.row_weights is None else block.row_weights
+            values = np.where(block.sign[0][:, np.newaxis] > 0, margins > 0, margins >= 0)
+        weights_of_rows = block.row_weights
+        row_weights = np.ones(margins.shape[1]) if weights_of_rows is None else weights_of_rows[0]
         return values @ row_weights, float(row_weights.sum())
 
     sums = np.zeros((2, len(weights)))  # by side
     totals = np.zeros((2, len(weights)))
     for block, (values, total) in zip(blocks, threads.map(part, blocks), strict=True):
-        side = (block.sign > 0).astype(int)
-        sums[side, block.problems] += values
-        totals[side, block.problems] += total
+        side = (block.sign[0] > 0).astype(int)
+        sums[side, block.problems[0]] += values
+        totals[side, block.problems[0]] += total
     with np.errstate(invalid="ignore", divide="ignore"):
         if scoring == "balanced_accuracy":
             return np.nanmean(sums / totals, axis=0)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from duelrank._pairs import pairs
 from duelrank._sklearn import check_sample_weight
-from duelrank.duels._logistic_objective import Block, Floats
+from duelrank.duels._logistic_objective import Block, Crew, Floats, stack
 from duelrank.duels._protocol import check_codes
 
 
@@ -36,6 +36,8 @@ class RowTable:
         Weights of the rows.
     fit_intercept : bool
         Whether to append a column of ones, which is not penalised.
+    crew : Crew
+        The threads.
 
     Attributes
     ----------
@@ -56,32 +58,35 @@ class RowTable:
         n_groups: int,
         weights: Floats | None,
         fit_intercept: bool,
+        crew: Crew,
     ) -> None:
         self.fit_intercept = fit_intercept
         self.mean, self.scale = _location_and_scale(X, weights, centre=fit_intercept)
         self.penalty = np.append(1 / self.scale**2, [0.0] * fit_intercept)
         self.counts = np.bincount(groups, minlength=n_groups)
         by_group = np.argsort(groups, kind="stable")
-        self.single: list[Any] = []
-        self.double: list[Any] = []
-        self.row_weights: list[Any] = []
-        for rows in np.split(by_group, np.cumsum(self.counts)[:-1]):
-            scaled = self._scaled(X[rows])
-            self.single.append(scaled.astype(np.float32, copy=False))
-            self.double.append(scaled if X.dtype == np.float64 else None)
-            self.row_weights.append(None if weights is None else weights[rows])
+        rows_of = np.split(by_group, np.cumsum(self.counts)[:-1])
+        scaled = crew.map(lambda rows: self._scaled(X[rows]), rows_of)
+        self.single = crew.map(lambda rows: rows.astype(np.float32, copy=False), scaled)
+        self.double = scaled if X.dtype == np.float64 else [None] * n_groups
+        self.row_weights = [None if weights is None else weights[rows] for rows in rows_of]
 
     def block(
         self, group: int, problems: NDArray[np.intp], is_second: NDArray[np.bool_], scale: Floats
     ) -> Block:
         """Return a group as a block of the problems given, as their second side or their first."""
+        arrays = self.single[group], self.double[group], self.row_weights[group]
+        single, double, weights = (
+            rows[np.newaxis] if isinstance(rows, np.ndarray) else rows for rows in arrays
+        )
         return Block(
-            self.single[group],
-            self.double[group],
-            problems,
-            np.where(is_second, 1.0, -1.0),
-            scale,
-            self.row_weights[group],
+            single,
+            double,
+            problems[np.newaxis],
+            np.where(is_second, 1.0, -1.0)[np.newaxis],
+            scale[np.newaxis],
+            weights,
+            np.zeros(1, dtype=np.intp),
         )
 
     def unscale(self, weights: Floats) -> tuple[Floats, Floats]:
@@ -118,7 +123,7 @@ def label_blocks(
         is_second = second[problems] == label
         weights = np.where(is_second, weight_second[problems], weight_first[problems])
         blocks.append(table.block(int(label), problems, is_second, C * weights))
-    return blocks
+    return stack(blocks)
 
 
 def tiles(

@@ -21,14 +21,15 @@ would gain. It is measured before the last step, so the error that remains is sm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import spotrf, spotri
 
 from duelrank.duels._logistic_objective import (
+    Batch,
     Block,
     Crew,
     Floats,
@@ -38,18 +39,21 @@ from duelrank.duels._logistic_objective import (
     hessian,
     loss,
     pull,
+    total_curvature,
     wrong_side,
 )
 
 # Conjugate gradients stop when the preconditioned residual has shrunk so far: little is asked for
 # while the decrement is large and the model of the objective crude.
-FORCING_FAR, NEAR = 0.5, 0.02
+FORCING_FAR, NEAR = 0.5, 0.1
 SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
 NEGLIGIBLE = 0.01  # curvature, relative to the largest possible, that a Hessian may leave out
 SINGLE_TOL = 1e-5  # what gradients in single precision are good for
 LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
-SEARCH_ABOVE = 1e-4  # relative decrement above which full steps are not trusted
+SEARCH_ABOVE = 1e-2  # relative decrement above which full steps are not trusted
 MOST_TRIALS = 10
+FLAT = 0.1  # a step is right when the slope has shrunk so far
+WORTH_LEAVING = 0.5  # share of problems still going below which the others leave
 
 
 class Stage(NamedTuple):
@@ -113,7 +117,7 @@ def solve(
     double = blocks[0].double is not None
     stages = [Stage(np.float32, max(tol, SINGLE_TOL) if double else tol, 0.2, 12, 0.1)]
     if double:
-        stages.append(Stage(np.float64, tol, 0.02, 50, 0.0))
+        stages.append(Stage(np.float64, tol, 0.001, 50, 0.0))
     budget = max_iter
     for stage in stages:
         for active, reached in _newton(
@@ -127,7 +131,7 @@ def solve(
 
 
 def _newton(
-    all_blocks: list[Block],
+    blocks: list[Block],
     penalty: Floats,
     all_weights: Floats,
     stage: Stage,
@@ -139,134 +143,156 @@ def _newton(
 
     Yields the problems that took part in an iteration and their decrements.
     """
-    active = np.arange(len(all_weights))
-    blocks = all_blocks
+    n_all = len(all_weights)
+    active = np.arange(n_all)
+    going = np.ones(n_all, dtype=bool)
+    batch = Batch(blocks, n_all)
     for _ in range(budget):
         weights = all_weights[active]
-        margins = _margins(blocks, weights, stage.dtype, crew)
-        at = _evaluate(blocks, margins, weights, penalty, crew)
-        preconditioner.update(blocks, active, at.curved, crew)
-        direction, unsolved = _directions(blocks, active, at, penalty, stage, preconditioner, crew)
+        at = _evaluate(batch, weights, penalty, stage.dtype, crew)
+        preconditioner.update(batch, active, at.curved, crew)
+        direction, unsolved = _directions(
+            batch, active, going, at, penalty, stage, preconditioner, crew
+        )
         slope = np.einsum("qj,qj->q", at.gradient, direction)
-        decrement = 0.5 * (np.abs(slope) + unsolved) / at.value
+        decrement = np.where(going, 0.5 * (np.abs(slope) + unsolved) / at.value, 0)
         step: Floats = np.ones(len(active))
         if np.any(decrement > SEARCH_ABOVE):
-            step = _search(blocks, margins, weights, direction, slope, penalty, crew)
+            step = _search(batch, at.margins, weights, direction, slope, penalty, crew)
         all_weights[active] = weights + step[:, np.newaxis] * direction
-        yield active, decrement
+        yield active[going], decrement[going]
 
-        going = decrement > stage.tol
+        going = going & (decrement > stage.tol)
         if not going.any():
             return
-        if not going.all():
+        # Leaving takes stacks apart: only when it saves more than it costs.
+        if going.mean() < WORTH_LEAVING:
             active = active[going]
-            keep = np.zeros(len(all_weights), dtype=bool)
+            keep = np.zeros(n_all, dtype=bool)
             keep[active] = True
-            blocks = [block.of_problems(keep) for block in all_blocks]
-            blocks = [block for block in blocks if len(block.problems)]
-
-
-def _margins(blocks: list[Block], weights: Floats, dtype: type, crew: Crew) -> list[Floats]:
-    return crew.map(lambda block: folded_margins(block, weights, dtype), blocks)
+            batch = Batch([part for b in blocks for part in b.of_problems(keep)], len(active))
+            going = np.ones(len(active), dtype=bool)
 
 
 class _Evaluation(NamedTuple):
-    """Objective (Q,) and gradient (Q, d) of the problems, curvatures (q, m) of the blocks."""
+    """Objective (Q,) and gradient (Q, d) of all problems; of every block margins and curvatures."""
 
     value: Floats
     gradient: Floats
+    margins: list[Floats]
     curved: list[Floats]
 
 
 def _evaluate(
-    blocks: list[Block], margins: list[Floats], weights: Floats, penalty: Floats, crew: Crew
+    batch: Batch, weights: Floats, penalty: Floats, dtype: type, crew: Crew
 ) -> _Evaluation:
-    def parts(item: tuple[Block, Floats]) -> tuple[Floats, Floats, Floats]:
-        block, margin = item
-        wrong = wrong_side(margin.copy())
-        return loss(block, wrong), pull(block, wrong), curvature(block, wrong)
+    margins: list[Any] = [None] * len(batch.blocks)
+    curved: list[Any] = [None] * len(batch.blocks)
+    losses: list[Any] = [None] * len(batch.blocks)
 
-    value = 0.5 * (weights * weights) @ penalty
-    gradient = weights * penalty
-    curved = []
-    done = crew.map(parts, list(zip(blocks, margins, strict=True)))
-    for block, (losses, pulls, curves) in zip(blocks, done, strict=True):
-        value[block.problems] += losses
-        gradient[block.problems] += pulls
-        curved.append(curves)
-    return _Evaluation(np.maximum(value, np.finfo(np.float64).tiny), gradient, curved)
+    def part(b: int, block: Block) -> Floats:
+        margins[b] = folded_margins(block, weights, dtype)
+        wrong = wrong_side(margins[b])
+        losses[b] = loss(block, wrong)
+        curved[b] = curvature(block, wrong)
+        return pull(block, wrong)
+
+    pulls = batch.collect(part, crew, width=(weights.shape[1],))
+    gradient = np.empty_like(weights)
+    value = batch.sum(lambda b, _: losses[b], crew)
+
+    def add_penalty(q: slice) -> None:
+        pull_back = weights[q] * penalty
+        value[q] += 0.5 * np.einsum("qj,qj->q", weights[q], pull_back)
+        np.add(pulls[:, q].sum(axis=0), pull_back, out=gradient[q])
+
+    crew.map(add_penalty, batch.shares())
+    return _Evaluation(np.maximum(value, np.finfo(np.float64).tiny), gradient, margins, curved)
 
 
 def _directions(
-    blocks: list[Block],
+    batch: Batch,
     active: NDArray[np.intp],
+    going: NDArray[np.bool_],
     at: _Evaluation,
     penalty: Floats,
     stage: Stage,
     preconditioner: Preconditioner,
     crew: Crew,
 ) -> tuple[Floats, Floats]:
-    """Solve H x = −g for all problems by preconditioned conjugate gradients.
+    """Solve H x = −g for all problems still going by preconditioned conjugate gradients.
 
     Returns x and what its residual r leaves open, rᵀM⁻¹r with M the preconditioner: gᵀH⁻¹g is
     about −gᵀx plus that. Where M has lost its definiteness, nothing is known: infinity.
     """
+    shares = batch.shares()
     penalty = penalty.astype(np.float32)
-    residual = -at.gradient.astype(np.float32)
+    residual = np.empty(at.gradient.shape, dtype=np.float32)
+    conjugate = np.empty_like(residual)
     solution = np.zeros_like(residual)
-    conjugate = guess = preconditioner.apply(residual, active)
-    gain = np.einsum("qj,qj->q", residual, guess)
+    gain = np.empty(len(active), dtype=np.float32)
+
+    def begin(q: slice) -> None:
+        residual[q] = -at.gradient[q]
+        conjugate[q] = preconditioner.apply(residual[q], active[q])
+        gain[q] = np.einsum("qj,qj->q", residual[q], conjugate[q])
+
+    crew.map(begin, shares)
     unsolved = np.where(gain < 0, np.inf, gain)
     forcing = np.where(gain > 2 * NEAR * at.value, FORCING_FAR, stage.forcing)
     enough = (forcing**2 * gain).astype(np.float32)
-    live = gain > 0
+    live = going & (gain > 0)
+
+    def advance(q: slice) -> None:
+        image = parts[:, q].sum(axis=0)
+        image += penalty * conjugate[q]
+        bend = np.einsum("qj,qj->q", conjugate[q], image)
+        live[q] &= bend > 0
+        length = np.divide(gain[q], bend, out=np.zeros_like(bend), where=live[q])[:, np.newaxis]
+        solution[q] += length * conjugate[q]
+        residual[q] -= length * image
+        guess = preconditioner.apply(residual[q], active[q])
+        new_gain = np.einsum("qj,qj->q", residual[q], guess)
+        unsolved[q] = np.where(live[q], np.maximum(new_gain, 0), unsolved[q])
+        live[q] &= new_gain > enough[q]
+        ratio = np.divide(new_gain, gain[q], out=np.zeros_like(bend), where=live[q])
+        conjugate[q] *= ratio[:, np.newaxis]
+        conjugate[q] += guess
+        gain[q] = new_gain
+
+    still = going.sum()
     inner = 0
-    while inner < stage.most_inner and live.any():
+    while inner < stage.most_inner and live.sum() > stage.stragglers * still:
         inner += 1
-        image = _hessian_times(blocks, at.curved, conjugate, live, crew) + penalty * conjugate
-        bend = np.einsum("qj,qj->q", conjugate, image)
-        live = live & (bend > 0)
-        length = np.divide(gain, bend, out=np.zeros_like(gain), where=live)
-        solution += length[:, np.newaxis] * conjugate
-        residual -= length[:, np.newaxis] * image
-        guess = preconditioner.apply(residual, active)
-        new_gain = np.einsum("qj,qj->q", residual, guess)
-        unsolved[live] = np.maximum(new_gain[live], 0)
-        live &= new_gain > enough
-        if live.mean() <= stage.stragglers:
-            break
-        ratio = np.divide(new_gain, gain, out=np.zeros_like(gain), where=live)
-        conjugate = guess + ratio[:, np.newaxis] * conjugate
-        gain = new_gain
+        parts = _hessian_times(batch, at.curved, conjugate, live, crew)
+        crew.map(advance, shares)
     preconditioner.needed(inner)
     return solution.astype(np.float64), unsolved.astype(np.float64)
 
 
 def _hessian_times(
-    blocks: list[Block],
-    curved: list[Floats],
-    vectors: Floats,
-    live: NDArray[np.bool_],
-    crew: Crew,
+    batch: Batch, curved: list[Floats], vectors: Floats, live: NDArray[np.bool_], crew: Crew
 ) -> Floats:
-    """Return Σ_i scale p(1−p) (xᵢ·v) xᵢ of the live problems, zero for the others."""
+    """Return Σ_i scale p(1−p) (xᵢ·v) xᵢ of the live problems, still to be summed over slots.
 
-    def part(item: tuple[Block, Floats]) -> tuple[NDArray[np.intp], Floats]:
-        block, curves = item
-        mine = live[block.problems]
-        problems = block.problems
-        if not mine.all():
-            problems, curves = problems[mine], curves[mine]
-        return problems, curve_times(block, curves, vectors[problems])
+    For the others it is anything finite.
+    """
 
-    image = np.zeros_like(vectors)
-    for problems, product in crew.map(part, list(zip(blocks, curved, strict=True))):
-        image[problems] += product
-    return image
+    def part(b: int, block: Block) -> Floats:
+        mine = live[block.problems[0]]
+        if len(block.problems) > 1 or mine.all():
+            return curve_times(block, curved[b], vectors[block.problems])
+        product = np.zeros((1, len(mine), vectors.shape[1]), dtype=np.float32)
+        if mine.any():
+            some = vectors[block.problems[:, mine]]
+            product[:, mine] = curve_times(block, curved[b][:, mine], some)
+        return product
+
+    return batch.collect(part, crew, dtype=np.float32, width=(vectors.shape[1],))
 
 
 def _search(
-    blocks: list[Block],
+    batch: Batch,
     margins: list[Floats],
     weights: Floats,
     direction: Floats,
@@ -274,38 +300,33 @@ def _search(
     penalty: Floats,
     crew: Crew,
 ) -> Floats:
-    """Find steps at which the slope along each direction has shrunk to a third or less.
+    """Find steps at which the slope along each direction has all but vanished.
 
     The objectives are convex, so their slopes along a direction increase: a secant inside a bracket
     that grows while slopes are negative.
     """
     dtype = margins[0].dtype.type
-    along = _margins(blocks, direction, dtype, crew)
+    along = batch.map(lambda _, block: folded_margins(block, direction, dtype), crew)
     linear = np.einsum("qj,qj,j->q", weights, direction, penalty)
     quadratic = np.einsum("qj,qj,j->q", direction, direction, penalty)
-    items = list(zip(blocks, margins, along, strict=True))
 
     def slopes_at(step: Floats) -> Floats:
-        def part(item: tuple[Block, Floats, Floats]) -> Floats:
-            block, margin, change = item
-            wrong = change * step[block.problems, np.newaxis].astype(dtype)
-            wrong += margin
-            wrong = wrong_side(wrong)
+        def part(b: int, block: Block) -> Floats:
+            wrong = along[b] * step[block.problems][..., np.newaxis].astype(dtype)
+            wrong += margins[b]
+            wrong_side(wrong, out=wrong)
             if block.row_weights is not None:
-                wrong *= block.row_weights.astype(dtype)
-            return -block.scale * np.einsum("qm,qm->q", wrong, change)
+                wrong *= block.row_weights[:, np.newaxis].astype(dtype)
+            return -block.scale * np.einsum("gqm,gqm->gq", wrong, along[b])
 
-        slopes = linear + step * quadratic
-        for block, part_slopes in zip(blocks, crew.map(part, items), strict=True):
-            slopes[block.problems] += part_slopes
-        return slopes
+        return linear + step * quadratic + batch.sum(part, crew)
 
     step = np.ones(len(slope))
     low, low_slope = np.zeros(len(slope)), slope.copy()
     high = np.full(len(slope), np.inf)
     for _ in range(MOST_TRIALS):
         current = slopes_at(step)
-        searching = np.abs(current) > 0.3 * np.abs(slope)
+        searching = np.abs(current) > FLAT * np.abs(slope)
         if not searching.any():
             break
         rise = np.maximum(current - low_slope, np.finfo(np.float64).tiny)
@@ -343,12 +364,10 @@ class SharedBasis:
         self.basis, self.variance, self.base = _shared_basis(blocks, penalty)
 
     def update(
-        self, blocks: list[Block], active: NDArray[np.intp], curved: list[Floats], crew: Crew
+        self, batch: Batch, active: NDArray[np.intp], curved: list[Floats], crew: Crew
     ) -> None:
         """Learn from the curvatures at the current weights."""
-        total = np.zeros(len(active), dtype=np.float32)
-        for block, curves in zip(blocks, curved, strict=True):
-            total[block.problems] += curves.sum(axis=1)
+        total = batch.sum(lambda b, block: total_curvature(block, curved[b]), crew)
         self.total_curvature[active] = np.maximum(total, np.finfo(np.float32).tiny)
 
     def apply(self, vectors: Floats, active: NDArray[np.intp]) -> Floats:
@@ -395,17 +414,16 @@ class OwnHessians:
         return other
 
     def update(
-        self, blocks: list[Block], active: NDArray[np.intp], curved: list[Floats], crew: Crew
+        self, batch: Batch, active: NDArray[np.intp], curved: list[Floats], crew: Crew
     ) -> None:
         """Build the Hessians of the active problems, if that is due."""
         if not self.stale or self.frozen:
             return
         parts = _gram_parts if self.equal_curvatures else _hessian_parts
-        hessians = np.zeros((len(active), *self.inverses.shape[1:]))
-        hessians += np.diag(self.penalty)
-        items = list(zip(blocks, curved, strict=True))
-        for block, products in zip(blocks, crew.map(parts, items), strict=True):
-            for problem, product in zip(block.problems, products, strict=True):
+        hessians = np.zeros((len(active), *self.inverses.shape[1:]), dtype=np.float32)
+        hessians += np.diag(self.penalty).astype(np.float32)
+        for products in batch.map(lambda b, block: parts(block, curved[b]), crew):
+            for problem, product in products:
                 hessians[problem] += product
         for problem, matrix in zip(active, hessians, strict=True):
             self.inverses[problem] = _inverse(matrix)
@@ -444,28 +462,35 @@ def make_preconditioner(
         Memory that Hessians and their inverses may take.
     """
     n_features = len(penalty)
-    rows = sum(block.single.shape[0] * len(block.problems) for block in blocks) / n_problems
+    rows = sum(block.n_rows * block.problems.size for block in blocks) / n_problems
     dense = isinstance(blocks[0].single, np.ndarray)
     if dense and rows > 8 * n_features and 12 * n_problems * n_features**2 <= most_bytes:
         return OwnHessians(penalty, n_problems, cold)
     return SharedBasis(blocks, penalty, n_problems)
 
 
-def _gram_parts(item: tuple[Block, Floats]) -> list[Floats]:
+def _gram_parts(block: Block, curved: Floats) -> list[tuple[int, Floats]]:
     """Return a block's parts of the Hessians of its problems where p = 1/2 everywhere."""
-    block, _ = item
-    rows = block.single
-    weighted = rows if block.row_weights is None else rows * block.row_weights[:, np.newaxis]
-    gram = weighted.T.astype(np.float32, copy=False) @ rows
-    return [gram * (scale / 4) for scale in block.scale]
+    parts = []
+    for g, problems in enumerate(block.problems):
+        rows = block.single[g]
+        weighted = rows
+        if block.row_weights is not None:
+            weighted = rows * block.row_weights[g][:, np.newaxis].astype(np.float32)
+        gram = weighted.T @ rows
+        parts += [
+            (problem, gram * np.float32(scale / 4))
+            for problem, scale in zip(problems, block.scale[g], strict=True)
+        ]
+    return parts
 
 
-def _hessian_parts(item: tuple[Block, Floats]) -> list[Floats]:
+def _hessian_parts(block: Block, curved: Floats) -> list[tuple[int, Floats]]:
     """Return a block's parts of the Hessians of its problems."""
-    block, curved = item
     return [
-        hessian(block, own, NEGLIGIBLE * scale / 4)
-        for own, scale in zip(curved, block.scale, strict=True)
+        (problem, hessian(block.single[g], curved[g, i], NEGLIGIBLE * block.scale[g, i] / 4))
+        for g, problems in enumerate(block.problems)
+        for i, problem in enumerate(problems)
     ]
 
 
@@ -475,22 +500,20 @@ def _shared_basis(blocks: list[Block], penalty: Floats) -> tuple[Floats | None, 
     Basis (d, d) or None, variances (d,) and penalties (d,) in it. An intercept (penalty 0) stays as
     it is, with variance 1.
     """
-    shares = [
-        np.ones(block.single.shape[0]) if block.row_weights is None else block.row_weights
-        for block in blocks
-    ]
+    blocks = [group for block in blocks for group in block.groups()]
+    shares = [_shares(block) for block in blocks]
     total = sum(share.sum() for share in shares)
     is_dense = isinstance(blocks[0].single, np.ndarray)
     if not is_dense or len(penalty) > LARGEST_BASIS:
         squares = sum(
-            (block.single**2 if is_dense else block.single.power(2)).T @ share
+            (block.single[0] ** 2 if is_dense else block.single.power(2)).T @ share
             for block, share in zip(blocks, shares, strict=True)
         )
         return None, (squares / total).astype(np.float32), penalty.astype(np.float32)
     covariance = np.zeros((len(penalty), len(penalty)))
     for block, share in zip(blocks, shares, strict=True):
         share = share.astype(np.float32)
-        centred = block.single - share @ block.single / share.sum()
+        centred = block.single[0] - share @ block.single[0] / share.sum()
         covariance += (centred.T * share) @ centred
     covariance /= total
     penalised = penalty > 0
@@ -502,14 +525,23 @@ def _shared_basis(blocks: list[Block], penalty: Floats) -> tuple[Floats | None, 
     return basis.astype(np.float32), variance.astype(np.float32), base.astype(np.float32)
 
 
+def _shares(block: Block) -> Floats:
+    """Return how much each row of a group counts."""
+    if block.row_weights is not None:
+        return block.row_weights[0]
+    share = np.ones(block.n_rows)
+    share[block.n_rows - block.padding[0] :] = 0
+    return share
+
+
 def _inverse(matrix: Floats) -> Floats:
     """Invert a Hessian, lifted so far that its inverse is definite in single precision."""
     lift = 1e-6 * float(np.trace(matrix)) / len(matrix)
     while True:
         matrix[np.diag_indices_from(matrix)] += lift
-        factor, failed = dpotrf(matrix, lower=1)
+        factor, failed = spotrf(matrix, lower=1)
         if not failed:
-            inverse, _ = dpotri(factor, lower=1)  # its lower triangle
+            inverse, _ = spotri(factor, lower=1)  # its lower triangle
             inverse += np.tril(inverse, k=-1).T
             return inverse
         lift *= 10

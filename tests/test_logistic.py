@@ -267,6 +267,8 @@ def test_counted_wins_of_many_labels_and_blocks(rng, monkeypatch):
     y = np.arange(120) % 40
     ranker = DuelRanker(random_state=0).fit(X, y)
     expected = ranker.predict_ranks(X)
+    monkeypatch.setattr("duelrank.duels._logistic.FEW_LABELS", 2)
+    np.testing.assert_array_equal(ranker.predict_ranks(X), expected)
     monkeypatch.setattr("duelrank.duels._logistic.WIN_ROWS", 7)
     monkeypatch.setattr("duelrank.duels._logistic.WIN_COLUMNS", 11)
     np.testing.assert_array_equal(ranker.predict_ranks(X), expected)

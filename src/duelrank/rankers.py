@@ -49,6 +49,7 @@ from duelrank.tournaments._aggregation import (
     TIES,
     aggregate,
     copeland_from_wins,
+    needs_expected_wins,
 )
 from duelrank.tournaments._coupling import posteriors_from_probabilities, project_onto_order
 
@@ -465,9 +466,9 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return np.concatenate([block.scores for block in self._tournament_blocks(X)])
 
     def _counted_scores(self, X: Any) -> NDArray[np.float64]:
-        wins, expected = self.duels_.wins(X, self.label_order_)
-        drawn, number = self.label_order_, np.argsort(self.label_order_)
-        return copeland_from_wins(wins[:, drawn], expected[:, drawn], self.ties)[:, number]
+        with_expected = needs_expected_wins(self.ties, len(self.classes_))
+        wins, expected = self.duels_.wins(X, self.label_order_, with_expected=with_expected)
+        return copeland_from_wins(wins, expected, self.ties, self.label_order_)
 
     def _counting_suffices(self) -> bool:
         """Tell whether scores follow from the duels that labels win and expect to win."""

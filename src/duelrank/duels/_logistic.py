@@ -32,7 +32,9 @@ from duelrank.duels._protocol import Engine
 ONE_SIDED_MARGIN = 100.0
 # Above so many labels, the sums that break ties are taken in single precision.
 MOST_LABELS_IN_DOUBLE = 256
-WIN_ROWS, WIN_COLUMNS = 512, 2048
+# How many points and duels are counted at a time, many labels or few.
+WIN_ROWS, WIN_COLUMNS = 256, 1024
+FEW_LABELS, FEW_LABELS_ROWS = 40, 2048
 
 
 class LinearDuels(Engine):
@@ -93,7 +95,7 @@ class LinearDuels(Engine):
         return margins, expit(margins)
 
     def wins(
-        self, X: Any, label_order: NDArray[np.intp]
+        self, X: Any, label_order: NDArray[np.intp], with_expected: bool = True
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Count the duels that every label wins, and those it can expect to win.
 
@@ -105,13 +107,15 @@ class LinearDuels(Engine):
             Query points.
         label_order : ndarray of int, of shape (K,)
             Codes, favoured label first: it wins a duel with margin 0.
+        with_expected : bool, default=True
+            Whether the second result is wanted.
 
         Returns
         -------
         wins : ndarray of int, of shape (n, K)
             Number of duels won.
         expected : ndarray of float, of shape (n, K)
-            Sum of the probabilities to win.
+            Sum of the probabilities to win; zeros if not wanted.
         """
         X = self._check_points(X)
         n_classes = self.n_classes_
@@ -121,30 +125,48 @@ class LinearDuels(Engine):
         first, second = pairs(n_classes)
         below_zero = -np.finfo(dtype).smallest_subnormal
         threshold = np.where(place[second] < place[first], below_zero, 0).astype(dtype)
-
-        wins = np.zeros((X.shape[0], n_classes), dtype=np.int64)
+        coef, intercept = self.coef_.astype(dtype), self.intercept_.astype(dtype)
+        few = n_classes <= FEW_LABELS
+        wins = np.empty((X.shape[0], n_classes), dtype=np.int64)
         expected = np.zeros((X.shape[0], n_classes))
+        # Of K−1 duels, label k is the second one in k and the first one in the others.
+        as_second = np.arange(n_classes)
 
-        def count(start: int) -> None:
-            rows = slice(start, start + WIN_ROWS)
+        def count(rows: slice) -> None:
             points = X[rows].astype(dtype, copy=False)
+            won = np.zeros((points.shape[0], n_classes), dtype=dtype if few else np.int32)
+            chance = np.zeros((points.shape[0], n_classes), dtype=dtype)
             for labels, duels in _runs(n_classes, WIN_COLUMNS):
-                coef = self.coef_[duels].astype(dtype, copy=False)
-                margins = points @ coef.T
-                margins += self.intercept_[duels].astype(dtype, copy=False)
+                margins = points @ coef[duels].T
+                margins += intercept[duels]
                 second_wins = margins > threshold[duels]
+                if few:
+                    won += second_wins.astype(dtype) @ sides
+                else:
+                    for label, columns in labels:
+                        won[:, label + 1 :] += second_wins[:, columns]
+                        won[:, label] -= np.count_nonzero(second_wins[:, columns], axis=1)
+                if not with_expected:
+                    continue
                 first_expects = wrong_side(margins, out=margins)
-                for label, columns in labels:
-                    behind = slice(label + 1, n_classes)
-                    won = second_wins[:, columns]
-                    wins[rows, behind] += won
-                    wins[rows, label] += won.shape[1] - np.count_nonzero(won, axis=1)
-                    chances = first_expects[:, columns]
-                    expected[rows, label] += chances.sum(axis=1)
-                    expected[rows, behind] += 1 - chances
+                if few:
+                    chance -= first_expects @ sides
+                else:
+                    for label, columns in labels:
+                        chance[:, label + 1 :] -= first_expects[:, columns]
+                        chance[:, label] += first_expects[:, columns].sum(axis=1)
+            wins[rows] = won + (n_classes - 1 - as_second)
+            if with_expected:
+                expected[rows] = chance + as_second
 
+        if few:  # all duels are one run, and a product sums over them: second minus first label
+            sides = np.zeros((len(first), n_classes), dtype=dtype)
+            sides[np.arange(len(first)), second] = 1
+            sides[np.arange(len(first)), first] = -1
+        step = FEW_LABELS_ROWS if few else WIN_ROWS
         with crew() as threads:
-            threads.map(count, list(range(0, X.shape[0], WIN_ROWS)))
+            starts = range(0, X.shape[0], step)
+            threads.map(count, [slice(start, start + step) for start in starts])
         return wins, expected
 
     def _check_points(self, X: Any) -> Any:

@@ -262,8 +262,9 @@ def crew() -> Iterator[Crew]:
 
 def folded_margins(block: Block, weights: Floats, dtype: type) -> Floats:
     """Return s · (W Xᵀ) for the block's problems, shape (g, q, m)."""
-    own: Floats = (weights[block.problems] * block.sign[..., np.newaxis]).astype(dtype, copy=False)
-    return _along_rows(own, block.rows(dtype))
+    own = weights[block.problems]
+    own *= block.sign[..., np.newaxis]
+    return _along_rows(own.astype(dtype, copy=False), block.rows(dtype))
 
 
 def wrong_side(margins: Floats, out: Floats | None = None) -> Floats:
@@ -297,8 +298,9 @@ def pull(block: Block, wrong: Floats) -> Floats:
     """Return the block's part of the gradients, −Σ_i scale s p xᵢ, shape (g, q, d)."""
     if block.row_weights is not None:
         wrong = wrong * block.row_weights[:, np.newaxis].astype(wrong.dtype)
-    factor = -(block.scale * block.sign)[..., np.newaxis]
-    return _against_rows(wrong, block.rows(wrong.dtype.type)) * factor
+    pulled = _against_rows(wrong, block.rows(wrong.dtype.type))
+    pulled *= -(block.scale * block.sign)[..., np.newaxis]
+    return pulled
 
 
 def curvature(block: Block, wrong: Floats) -> Floats:

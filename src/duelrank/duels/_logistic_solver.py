@@ -189,15 +189,16 @@ def _evaluate(
     margins: list[Any] = [None] * len(batch.blocks)
     curved: list[Any] = [None] * len(batch.blocks)
     losses: list[Any] = [None] * len(batch.blocks)
+    precise: Floats = weights.astype(dtype, copy=False)
 
     def part(b: int, block: Block) -> Floats:
-        margins[b] = folded_margins(block, weights, dtype)
+        margins[b] = folded_margins(block, precise, dtype)
         wrong = wrong_side(margins[b])
         losses[b] = loss(block, wrong)
         curved[b] = curvature(block, wrong)
         return pull(block, wrong)
 
-    pulls = batch.collect(part, crew, width=(weights.shape[1],))
+    pulls = batch.collect(part, crew, dtype=dtype, width=(weights.shape[1],))
     gradient = np.empty_like(weights)
     value = batch.sum(lambda b, _: losses[b], crew)
 
@@ -306,7 +307,8 @@ def _search(
     that grows while slopes are negative.
     """
     dtype = margins[0].dtype.type
-    along = batch.map(lambda _, block: folded_margins(block, direction, dtype), crew)
+    precise = direction.astype(dtype, copy=False)
+    along = batch.map(lambda _, block: folded_margins(block, precise, dtype), crew)
     linear = np.einsum("qj,qj,j->q", weights, direction, penalty)
     quadratic = np.einsum("qj,qj,j->q", direction, direction, penalty)
 

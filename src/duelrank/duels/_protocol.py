@@ -10,10 +10,11 @@ as *codes*, integers 0..K−1, and any X that it says it takes:
 - ``margins(X)`` → (n, P) floats: positive when ``second[d]`` wins, 0 when undecided.
 - ``probabilities(X)`` → (n, P) floats, optional: probability that ``second[d]`` wins.
 - ``margins_and_probabilities(X)`` → both, optional, where that is cheaper than one by one.
-- ``wins(X, label_order)`` → (n, K) integers and (n, K) floats, optional: how many duels every label
-  wins and how many it can expect to win (the sum of its probabilities), for engines that can count
-  them without spelling out all margins. A duel with margin 0 goes to the label that comes first in
-  ``label_order``, an array of codes.
+- ``wins(X, label_order, with_expected=True)`` → (n, K) integers and (n, K) floats, optional: how
+  many duels every label wins and how many it can expect to win (the sum of its probabilities), for
+  engines that can count them without spelling out all margins. A duel with margin 0 goes to the
+  label that comes first in ``label_order``, an array of codes. Without ``with_expected`` the second
+  array may hold anything.
 """
 
 from __future__ import annotations

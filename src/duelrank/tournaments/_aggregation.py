@@ -65,18 +65,29 @@ def aggregate(
 
 
 def copeland_from_wins(
-    wins: NDArray[np.int64], expected: NDArray[np.float64], ties: str
+    wins: NDArray[np.int64],
+    expected: NDArray[np.float64],
+    ties: str,
+    label_order: NDArray[np.intp] | None = None,
 ) -> NDArray[np.float64]:
-    """Score by duels won, ties by duels that can be expected to be won, or by code.
+    """Score by duels won, ties by duels that can be expected to be won, or by the label order.
 
     These two counts are all that "copeland" needs, except with ties by feedback arc set: an engine
     that can count need not spell out its tournaments. Two labels never tie, so there the expected
-    wins only say how sure the duel is.
+    wins only say how sure the duel is. The label order is that of the codes by default.
     """
     n_classes = wins.shape[-1]
-    if ties != "probability" and n_classes > 2:
-        expected = np.arange(n_classes - 1, -1, -1, dtype=np.float64)
-    return _without_ties(wins + _tie_term(np.round(expected, EVIDENCE_DECIMALS)))
+    place = np.arange(n_classes) if label_order is None else np.argsort(label_order)
+    if needs_expected_wins(ties, n_classes):
+        evidence = np.round(expected, EVIDENCE_DECIMALS)
+    else:
+        evidence = n_classes - 1.0 - place
+    return _without_ties(wins + _tie_term(evidence), place)
+
+
+def needs_expected_wins(ties: str, n_classes: int) -> bool:
+    """Tell whether `copeland_from_wins` looks at the expected wins."""
+    return ties == "probability" or n_classes == 2
 
 
 def expected_wins(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -129,9 +140,17 @@ def _wins_of_order(order: NDArray[np.intp]) -> NDArray[np.float64]:
     return wins
 
 
-def _without_ties(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lower equal scores by the smallest steps there are; the lower code stays ahead."""
-    return _decreasing_along(scores, np.argsort(-scores, axis=-1, kind="stable"))
+def _without_ties(scores: NDArray[np.float64], place: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Lower equal scores by the smallest steps there are; the label with the lower place leads."""
+    in_order = np.sort(scores, axis=-1)
+    tied = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=-1))
+    if len(tied) == 0:
+        return scores
+    rows = scores[tied]
+    order = np.lexsort((np.broadcast_to(place, rows.shape), -rows), axis=-1)
+    lowered = scores.copy()
+    lowered[tied] = _decreasing_along(rows, order)
+    return lowered
 
 
 def _decreasing_along(scores: NDArray[np.float64], order: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -177,7 +177,12 @@ class Batch:
 
 
 def stack(blocks: list[Block]) -> list[Block]:
-    """Put small groups with equally many problems together, the shorter ones padded with zeros."""
+    """Put small groups with equally many problems together, the shorter ones padded with zeros.
+
+    At least about eight stacks are made, so that threads can share them; how many threads there are
+    plays no part, for padding may change the last digit of a sum.
+    """
+    most = min(STACK_SIZE, sum(block.problems.size * block.n_rows for block in blocks) // 8)
     stacks: list[Block] = []
     pile: list[Block] = []
     size = 0
@@ -187,7 +192,7 @@ def stack(blocks: list[Block]) -> list[Block]:
             isinstance(block.single, np.ndarray)
             and bool(pile)
             and n_problems == pile[0].problems.shape[1]
-            and size + n_problems * block.n_rows <= STACK_SIZE
+            and size + n_problems * block.n_rows <= most
             and block.n_rows <= 1.25 * pile[0].n_rows
         )
         if not fits and pile:

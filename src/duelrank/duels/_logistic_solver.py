@@ -64,6 +64,7 @@ class Stage(NamedTuple):
     forcing: float  # what conjugate gradients must reach near the solution
     most_inner: int
     stragglers: float  # share of problems for which no further inner iteration is made
+    budget: int  # most iterations
 
 
 class Solution(NamedTuple):
@@ -114,20 +115,31 @@ def solve(
     weights = start.astype(np.float64)
     decrement = np.full(len(weights), np.inf)
     n_iter = np.zeros(len(weights), dtype=np.intp)
-    double = blocks[0].double is not None
-    stages = [Stage(np.float32, max(tol, SINGLE_TOL) if double else tol, 0.2, 12, 0.1)]
-    if double:
-        stages.append(Stage(np.float64, tol, 0.001, 50, 0.0))
-    budget = max_iter
-    for stage in stages:
+    iterations = 0
+    for stage in _stages(blocks[0].double is not None, tol, max_iter):
+        budget = min(stage.budget, max_iter - iterations)
         for active, reached in _newton(
             blocks, penalty, weights, stage, budget, preconditioner, crew
         ):
             decrement[active] = reached
             n_iter[active] += 1
-            budget -= 1
+            iterations += 1
             on_iteration()
     return Solution(weights, decrement, n_iter)
+
+
+def _stages(double: bool, tol: float, max_iter: int) -> list[Stage]:
+    """Go most of the way in single precision; if that gets stuck, half of the iterations are left.
+
+    The directions of the last stage are solved for well: its one step is then as good as two.
+    """
+    single = Stage(np.float32, tol, forcing=0.2, most_inner=12, stragglers=0.1, budget=max_iter)
+    if not double:
+        return [single]
+    return [
+        single._replace(tol=max(tol, SINGLE_TOL), budget=(max_iter + 1) // 2),
+        Stage(np.float64, tol, forcing=0.001, most_inner=50, stragglers=0.0, budget=max_iter),
+    ]
 
 
 def _newton(

@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits
 
 from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, LogisticDuelsCV, pairs
 from duelrank.datasets import load_images
-from duelrank.duels import _logistic_solver
 from duelrank.duels._logistic_objective import Batch, Block, gradient, objective
 from duelrank.duels._logistic_rows import tiles
 
@@ -157,21 +156,17 @@ def test_gradient_vanishes_at_the_solution(digits):
         assert abs(residual.sum()) < 1e-4
 
 
-@pytest.mark.parametrize("preconditioner", ["own Hessians", "shared basis", "diagonal"])
-def test_all_preconditioners_agree(digits, monkeypatch, preconditioner):
+@pytest.mark.parametrize("preconditioner", ["own Hessians", "eigenbasis", "diagonal"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_all_preconditioners_agree(digits, monkeypatch, preconditioner, fit_intercept):
     X, y = digits
-    reference = LogisticDuels(0.1, tol=TIGHT).fit(X, y, 10)
-    make = _logistic_solver.make_preconditioner
-
-    def forced(blocks, penalty, n_problems, *, cold, most_bytes):
-        if preconditioner == "own Hessians":
-            return _logistic_solver.OwnHessians(penalty, n_problems, cold)
-        return make(blocks, penalty, n_problems, cold=cold, most_bytes=0)
-
-    monkeypatch.setattr("duelrank.duels._logistic.make_preconditioner", forced)
+    reference = LogisticDuels(0.1, tol=TIGHT, fit_intercept=fit_intercept).fit(X, y, 10)
+    monkeypatch.setattr(
+        "duelrank.duels._logistic.own_hessians_pay", lambda *_: preconditioner == "own Hessians"
+    )
     if preconditioner == "diagonal":
-        monkeypatch.setattr(_logistic_solver, "LARGEST_BASIS", 0)
-    again = LogisticDuels(0.1, tol=TIGHT, max_iter=500).fit(X, y, 10)
+        monkeypatch.setattr("duelrank.duels._logistic_rows.LARGEST_BASIS", 0)
+    again = LogisticDuels(0.1, tol=TIGHT, max_iter=500, fit_intercept=fit_intercept).fit(X, y, 10)
     np.testing.assert_allclose(again.coef_, reference.coef_, atol=1e-5)
 
 

@@ -25,7 +25,7 @@ from duelrank.duels._logistic_rows import (
     label_blocks,
     tiles,
 )
-from duelrank.duels._logistic_solver import make_preconditioner, solve
+from duelrank.duels._logistic_solver import Diagonal, OwnHessians, own_hessians_pay, solve
 from duelrank.duels._protocol import Engine
 
 # A duel with rows of one label only has no finite intercept; its probability rounds to 1 here.
@@ -294,6 +294,11 @@ class LogisticDuels(LinearDuels):
         most_bytes = self.working_memory * 2**20
         parts = list(tiles(counts, X.shape[1] + self.fit_intercept, most_bytes))
         one = len(parts) == 1
+        rows_of_duel = 2 * len(codes) / int(np.count_nonzero(counts))
+        largest = max(map(len, parts), default=0)
+        own = isinstance(X, np.ndarray) and own_hessians_pay(
+            rows_of_duel, X.shape[1] + self.fit_intercept, largest, most_bytes
+        )
         progress = Progress(
             self,
             self.max_iter if one else len(parts),
@@ -301,7 +306,7 @@ class LogisticDuels(LinearDuels):
             bool(self.verbose),
         )
         with crew() as threads, progress:
-            table = RowTable(X, codes, n_classes, weights, self.fit_intercept, threads)
+            table = RowTable(X, codes, n_classes, weights, self.fit_intercept, not own, threads)
             for duels in parts:
                 blocks = label_blocks(table, n_classes, duels, self.C, class_weights)
                 solution = solve(
@@ -311,13 +316,9 @@ class LogisticDuels(LinearDuels):
                     tol=self.tol,
                     max_iter=self.max_iter,
                     crew=threads,
-                    preconditioner=make_preconditioner(
-                        blocks,
-                        table.penalty,
-                        len(duels),
-                        cold=True,
-                        most_bytes=most_bytes,
-                    ),
+                    preconditioner=OwnHessians(table.penalty, len(duels), cold=True)
+                    if own
+                    else Diagonal(table.penalty, table.variance, len(duels)),
                     on_iteration=progress.step if one else lambda: None,
                 )
                 coef[duels], intercept[duels] = table.unscale(solution.weights)

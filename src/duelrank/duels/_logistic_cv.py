@@ -27,7 +27,14 @@ from duelrank.duels._logistic_rows import (
     check_settings,
     tiles,
 )
-from duelrank.duels._logistic_solver import OwnHessians, Solution, make_preconditioner, solve
+from duelrank.duels._logistic_solver import (
+    Diagonal,
+    OwnHessians,
+    Preconditioner,
+    Solution,
+    own_hessians_pay,
+    solve,
+)
 
 SCORINGS = ("accuracy", "balanced_accuracy", "neg_log_loss")
 # Held-out scores move by less than a row when fits are this good.
@@ -156,16 +163,21 @@ class LogisticDuelsCV(LinearDuels):
         most_bytes = self.working_memory * 2**20
         n_models = (folds.n_folds + 1) * len(Cs)
         parts = list(tiles(counts, X.shape[1] + self.fit_intercept, most_bytes / n_models))
+        rows_of_duel = 2 * len(codes) / int(np.count_nonzero(counts))
+        largest = max(map(len, parts), default=0) * len(Cs)
+        own = isinstance(X, np.ndarray) and own_hessians_pay(
+            rows_of_duel, X.shape[1] + self.fit_intercept, largest, most_bytes
+        )
         progress = Progress(self, 2 * len(parts), "solve", bool(self.verbose))
         with crew() as threads, progress:
             groups = folds.groups(codes)
             n_groups = n_classes * folds.n_patterns
-            table = RowTable(X, groups, n_groups, weights, self.fit_intercept, threads)
+            table = RowTable(X, groups, n_groups, weights, self.fit_intercept, not own, threads)
             path = _Path(table, folds, Cs, n_classes, class_weights)
             for duels in parts:
-                full = self._solve_all_rows(path, duels, threads, most_bytes)
+                full = self._solve_all_rows(path, duels, own, threads)
                 progress.step()
-                scores[duels] = self._score_folds(path, duels, full, threads, most_bytes)
+                scores[duels] = self._score_folds(path, duels, full, threads)
                 progress.step()
                 solutions.append((duels, full[0]))
         chosen = _choose(scores, self.shared_C)
@@ -187,14 +199,16 @@ class LogisticDuelsCV(LinearDuels):
         return self
 
     def _solve_all_rows(
-        self, path: _Path, duels: NDArray[np.intp], threads: Crew, most_bytes: float
+        self, path: _Path, duels: NDArray[np.intp], own: bool, threads: Crew
     ) -> tuple[Solution, Any]:
         """Fit every (duel, C) on all rows."""
         blocks = path.all_rows(duels)
         n_problems = len(duels) * len(path.Cs)
         penalty = path.table.penalty
-        preconditioner = make_preconditioner(
-            blocks, penalty, n_problems, cold=True, most_bytes=most_bytes
+        preconditioner: Preconditioner = (
+            OwnHessians(penalty, n_problems, cold=True)
+            if own
+            else Diagonal(penalty, path.table.variance, n_problems)
         )
         solution = solve(
             blocks,
@@ -213,7 +227,6 @@ class LogisticDuelsCV(LinearDuels):
         duels: NDArray[np.intp],
         full: tuple[Solution, Any],
         threads: Crew,
-        most_bytes: float,
     ) -> Floats:
         """Fit every (duel, fold, C) that has rows of both labels, and score the held-out rows."""
         solution, preconditioner = full
@@ -230,9 +243,7 @@ class LogisticDuelsCV(LinearDuels):
         if isinstance(preconditioner, OwnHessians):
             preconditioner = preconditioner.share(resembles[here])
         else:
-            preconditioner = make_preconditioner(
-                blocks, penalty, len(here), cold=False, most_bytes=0
-            )
+            preconditioner = Diagonal(penalty, path.table.variance, len(here))
         weights = np.zeros((len(resembles), len(penalty)))
         weights[here] = solve(
             [replace(block, double=None) for block in blocks],

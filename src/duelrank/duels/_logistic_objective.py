@@ -50,7 +50,7 @@ class Block:
     double : the same in double precision, or None
         Where that is asked for.
     problems : ndarray of int, of shape (g, q)
-        The problems of each group. In a block, a problem has at most one group on each side.
+        The problems of each group; −1, with a scale of 0, fills up a group that has fewer.
     sign : ndarray of shape (g, q)
         Their side, ±1.
     scale : ndarray of shape (g, q)
@@ -129,12 +129,13 @@ class Batch:
         self.blocks = blocks
         self.n_problems = n_problems
         self.slots = []
-        taken = np.zeros(n_problems, dtype=np.intp)
+        taken = np.zeros(n_problems + 1, dtype=np.intp)  # the last one is nobody's problem, −1
         for block in blocks:
             slots = np.empty(block.problems.shape, dtype=np.intp)
             for own, problems in zip(slots, block.problems, strict=True):
                 own[:] = taken[problems]
                 taken[problems] += 1
+                taken[-1] = 0
             self.slots.append(slots)
         self.n_slots = int(taken.max())
         self.buffers: dict[tuple[type, tuple[int, ...]], Floats] = {}
@@ -150,13 +151,14 @@ class Batch:
         dtype: type = np.float64,
         width: tuple[int, ...] = (),
     ) -> Floats:
-        """Return ``part(number, block)``, (g, q, *width), of all blocks as (slots, Q, *width).
+        """Return ``part(number, block)``, (g, q, *width), of all blocks as (slots, Q + 1, *width).
 
-        The array is used again by the next call with the same dtype and width.
+        The last problem is nobody's. The array is used again by the next call with the same dtype
+        and width.
         """
         key = (dtype, width)
         if key not in self.buffers:
-            self.buffers[key] = np.zeros((self.n_slots, self.n_problems, *width), dtype=dtype)
+            self.buffers[key] = np.zeros((self.n_slots, self.n_problems + 1, *width), dtype=dtype)
         buffer = self.buffers[key]
 
         def put(b: int, block: Block) -> None:
@@ -167,17 +169,17 @@ class Batch:
 
     def sum(self, part: Callable[[int, Block], Floats], crew: Crew) -> Floats:
         """Return Σ over the blocks of ``part(number, block)``, (g, q), as (Q,)."""
-        total: Floats = self.collect(part, crew).sum(axis=0)
+        total: Floats = self.collect(part, crew)[:, :-1].sum(axis=0)
         return total
 
     def shares(self) -> list[slice]:
         """Cut the problems into shares whose vectors fit in a cache."""
         starts = range(0, self.n_problems, PROBLEMS_AT_ONCE)
-        return [slice(start, start + PROBLEMS_AT_ONCE) for start in starts]
+        return [slice(start, min(start + PROBLEMS_AT_ONCE, self.n_problems)) for start in starts]
 
 
 def stack(blocks: list[Block]) -> list[Block]:
-    """Put small groups with equally many problems together, the shorter ones padded with zeros.
+    """Put small groups of similar size together, the smaller ones filled up to the largest.
 
     At least about eight stacks are made, so that threads can share them; how many threads there are
     plays no part, for padding may change the last digit of a sum.
@@ -191,9 +193,9 @@ def stack(blocks: list[Block]) -> list[Block]:
         fits = (
             isinstance(block.single, np.ndarray)
             and bool(pile)
-            and n_problems == pile[0].problems.shape[1]
             and size + n_problems * block.n_rows <= most
-            and block.n_rows <= 1.25 * pile[0].n_rows
+            and n_problems <= 1.25 * pile[0].problems.shape[1]
+            and 0.8 * pile[0].n_rows <= block.n_rows <= 1.25 * pile[0].n_rows
         )
         if not fits and pile:
             stacks.append(_stacked(pile))
@@ -216,14 +218,22 @@ def _stacked(pile: list[Block]) -> Block:
             result[g, : array.shape[1]] = array[0]
         return result
 
+    n_problems = max(block.problems.shape[1] for block in pile)
+
+    def filled(arrays: list[Any], filling: float) -> Any:
+        result = np.full((len(arrays), n_problems), filling, dtype=arrays[0].dtype)
+        for g, array in enumerate(arrays):
+            result[g, : array.shape[1]] = array[0]
+        return result
+
     weighted = pile[0].row_weights is not None
-    missing = [0 if weighted else n_rows - block.n_rows for block in pile]
+    missing = [0 if weighted else n_rows - block.n_rows + int(block.padding[0]) for block in pile]
     return Block(
         padded([block.single for block in pile]),
         padded([block.double for block in pile]),
-        np.concatenate([block.problems for block in pile]),
-        np.concatenate([block.sign for block in pile]),
-        np.concatenate([block.scale for block in pile]),
+        filled([block.problems for block in pile], -1),
+        filled([block.sign for block in pile], 1),
+        filled([block.scale for block in pile], 0),
         padded([block.row_weights for block in pile]),
         np.array(missing),
     )
@@ -362,7 +372,7 @@ def gradient(batch: Batch, weights: Floats, penalty: Floats) -> Floats:
         return pull(block, wrong_side(folded_margins(block, weights, np.float64)))
 
     pulls = batch.collect(part, Crew(None, 1), width=(weights.shape[1],))
-    return weights * penalty + pulls.sum(axis=0)
+    return weights * penalty + pulls[:, :-1].sum(axis=0)
 
 
 def _along_rows(vectors: Floats, rows: Any) -> Floats:

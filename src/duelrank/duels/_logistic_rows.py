@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import eigh
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from duelrank._pairs import pairs
 from duelrank._sklearn import check_sample_weight
 from duelrank.duels._logistic_objective import Block, Crew, Floats, stack
 from duelrank.duels._protocol import check_codes
+
+LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
 
 
 class RowTable:
@@ -23,6 +26,9 @@ class RowTable:
     With an intercept the features are centred and divided by their standard deviations, without
     one by their root mean squares; sparse ones are only divided. The penalty makes up for it, so
     the objective stays the same: features x / s have the weights s w and the penalty 1 / s².
+
+    If asked to, the table goes on to a basis in which the covariance of the rows inside their
+    groups and the penalty are both diagonal, the penalty 1: one that suits all problems.
 
     Parameters
     ----------
@@ -36,6 +42,8 @@ class RowTable:
         Weights of the rows.
     fit_intercept : bool
         Whether to append a column of ones, which is not penalised.
+    rotate : bool
+        Whether to change the basis; sparse rows and those with very many features stay as they are.
     crew : Crew
         The threads.
 
@@ -49,6 +57,8 @@ class RowTable:
         Their weights.
     penalty : ndarray of shape (d,)
         Penalty of the weights of scaled rows; 0 for the intercept.
+    variance : ndarray of shape (d,)
+        Mean square of the scaled features.
     """
 
     def __init__(
@@ -58,6 +68,7 @@ class RowTable:
         n_groups: int,
         weights: Floats | None,
         fit_intercept: bool,
+        rotate: bool,
         crew: Crew,
     ) -> None:
         self.fit_intercept = fit_intercept
@@ -66,10 +77,14 @@ class RowTable:
         self.counts = np.bincount(groups, minlength=n_groups)
         by_group = np.argsort(groups, kind="stable")
         rows_of = np.split(by_group, np.cumsum(self.counts)[:-1])
+        self.row_weights = [None if weights is None else weights[rows] for rows in rows_of]
         scaled = crew.map(lambda rows: self._scaled(X[rows]), rows_of)
+        self.variance = np.ones(len(self.penalty))
+        self.basis: Floats | None = None
+        if rotate and isinstance(X, np.ndarray) and X.shape[1] <= LARGEST_BASIS:
+            self._rotate(scaled, crew)
         self.single = crew.map(lambda rows: rows.astype(np.float32, copy=False), scaled)
         self.double = scaled if X.dtype == np.float64 else [None] * n_groups
-        self.row_weights = [None if weights is None else weights[rows] for rows in rows_of]
 
     def block(
         self, group: int, problems: NDArray[np.intp], is_second: NDArray[np.bool_], scale: Floats
@@ -91,11 +106,38 @@ class RowTable:
 
     def unscale(self, weights: Floats) -> tuple[Floats, Floats]:
         """Turn weights of scaled rows into coefficients and intercepts of the rows of X."""
-        n_features = len(self.scale)
-        coef = weights[:, :n_features] / self.scale
+        coef = weights[:, : len(self.scale)]
+        if self.basis is not None:
+            coef = coef @ self.basis.T
+        coef = coef / self.scale
         if not self.fit_intercept:
             return coef, np.zeros(len(coef))
         return coef, weights[:, -1] - coef @ self.mean
+
+    def _rotate(self, scaled: list[Floats], crew: Crew) -> None:
+        """Solve the eigenproblem S b = λ diag(penalty) b, S the covariance inside the groups."""
+        n_features = len(self.scale)
+
+        def scatter(item: tuple[Floats, Any]) -> tuple[Floats, float]:
+            rows, weights = item
+            if len(rows) == 0:
+                return np.zeros((n_features, n_features)), 0.0
+            share = np.ones(len(rows)) if weights is None else weights
+            features = rows[:, :n_features]
+            centred = features - share @ features / share.sum()
+            return (centred.T * share) @ centred, float(share.sum())
+
+        parts = crew.map(scatter, list(zip(scaled, self.row_weights, strict=True)))
+        covariance = np.sum([part for part, _ in parts], axis=0) / sum(w for _, w in parts)
+        variance, self.basis = eigh(covariance, np.diag(self.penalty[:n_features]))
+        self.variance[:n_features] = np.maximum(variance, 0)
+        self.penalty[:n_features] = 1
+        basis = self.basis
+
+        def turn(rows: Floats) -> None:
+            rows[:, :n_features] = rows[:, :n_features] @ basis
+
+        crew.map(turn, scaled)
 
     def _scaled(self, rows: Any) -> Any:
         if not isinstance(rows, np.ndarray):

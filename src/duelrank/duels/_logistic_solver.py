@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.linalg.lapack import spotrf, spotri
 
 from duelrank.duels._logistic_objective import (
@@ -39,6 +38,7 @@ from duelrank.duels._logistic_objective import (
     hessian,
     loss,
     pull,
+    stack,
     total_curvature,
     wrong_side,
 )
@@ -49,11 +49,10 @@ FORCING_FAR, NEAR = 0.5, 0.1
 SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
 NEGLIGIBLE = 0.01  # curvature, relative to the largest possible, that a Hessian may leave out
 SINGLE_TOL = 1e-5  # what gradients in single precision are good for
-LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
 SEARCH_ABOVE = 1e-2  # relative decrement above which full steps are not trusted
 MOST_TRIALS = 10
 FLAT = 0.1  # a step is right when the slope has shrunk so far
-WORTH_LEAVING = 0.5  # share of problems still going below which the others leave
+WORTH_LEAVING = 0.7  # share of problems still going below which the others leave
 
 
 class Stage(NamedTuple):
@@ -138,7 +137,7 @@ def _stages(double: bool, tol: float, max_iter: int) -> list[Stage]:
         return [single]
     return [
         single._replace(tol=max(tol, SINGLE_TOL), budget=(max_iter + 1) // 2),
-        Stage(np.float64, tol, forcing=0.001, most_inner=50, stragglers=0.0, budget=max_iter),
+        Stage(np.float64, tol, forcing=0.003, most_inner=50, stragglers=0.0, budget=max_iter),
     ]
 
 
@@ -177,12 +176,13 @@ def _newton(
         going = going & (decrement > stage.tol)
         if not going.any():
             return
-        # Leaving takes stacks apart: only when it saves more than it costs.
+        # Leaving means stacking anew: only when it saves more than it costs.
         if going.mean() < WORTH_LEAVING:
             active = active[going]
             keep = np.zeros(n_all, dtype=bool)
             keep[active] = True
-            batch = Batch([part for b in blocks for part in b.of_problems(keep)], len(active))
+            parts = [part for block in blocks for part in block.of_problems(keep)]
+            batch = Batch(stack(parts), len(active))
             going = np.ones(len(active), dtype=bool)
 
 
@@ -356,26 +356,26 @@ def _search(
     return step
 
 
-class SharedBasis:
-    """Approximate inverse Hessians in one basis for all problems.
+class Diagonal:
+    """Approximate inverse Hessians, H ≈ diag(penalty + κ_q variance).
 
-    H ≈ diag(penalty) + κ_q S with S the covariance of the rows inside their blocks and κ_q the sum
-    of a problem's curvatures: one basis diagonalises all of them. With very many features, or
-    sparse rows, only the diagonal of S is used.
+    κ_q is the sum of a problem's curvatures. In a basis in which the covariance of the rows inside
+    their groups is diagonal, this is one eigenbasis shared by all problems.
 
     Parameters
     ----------
-    blocks : list of Block
-        The rows.
     penalty : ndarray of shape (d,)
         Penalty of every weight.
+    variance : ndarray of shape (d,)
+        Mean square of every feature.
     n_problems : int
         Number of problems Q.
     """
 
-    def __init__(self, blocks: list[Block], penalty: Floats, n_problems: int) -> None:
+    def __init__(self, penalty: Floats, variance: Floats, n_problems: int) -> None:
+        self.penalty = penalty.astype(np.float32)
+        self.variance = variance.astype(np.float32)
         self.total_curvature = np.ones(n_problems, dtype=np.float32)
-        self.basis, self.variance, self.base = _shared_basis(blocks, penalty)
 
     def update(
         self, batch: Batch, active: NDArray[np.intp], curved: list[Floats], crew: Crew
@@ -386,11 +386,9 @@ class SharedBasis:
 
     def apply(self, vectors: Floats, active: NDArray[np.intp]) -> Floats:
         """Return the approximate inverse Hessians times vectors, (Q, d)."""
-        diagonal = self.base + self.total_curvature[active, np.newaxis] * self.variance
-        if self.basis is None:
-            return vectors / diagonal
-        product: Floats = (vectors @ self.basis / diagonal) @ self.basis.T
-        return product
+        diagonal = self.total_curvature[active, np.newaxis] * self.variance
+        diagonal += self.penalty
+        return np.divide(vectors, diagonal, out=diagonal)
 
     def needed(self, inner: int) -> None:
         """Hear how many inner iterations were needed."""
@@ -454,33 +452,26 @@ class OwnHessians:
         self.stale = inner >= SLOW_INNER
 
 
-Preconditioner = SharedBasis | OwnHessians
+Preconditioner = Diagonal | OwnHessians
 
 
-def make_preconditioner(
-    blocks: list[Block], penalty: Floats, n_problems: int, *, cold: bool, most_bytes: float
-) -> Preconditioner:
-    """Choose own Hessians where they fit in memory and pay off: with many more rows than features.
+def own_hessians_pay(
+    rows_of_problem: float, n_weights: int, n_problems: int, most_bytes: float
+) -> bool:
+    """Tell whether to build a Hessian per problem: with many more rows than weights, if they fit.
 
     Parameters
     ----------
-    blocks : list of Block
-        The rows.
-    penalty : ndarray of shape (d,)
-        Penalty of every weight.
+    rows_of_problem : float
+        Average number of rows of a problem.
+    n_weights : int
+        Number of weights d.
     n_problems : int
         Number of problems Q.
-    cold : bool
-        Whether the solve starts at zero weights.
     most_bytes : float
         Memory that Hessians and their inverses may take.
     """
-    n_features = len(penalty)
-    rows = sum(block.n_rows * block.problems.size for block in blocks) / n_problems
-    dense = isinstance(blocks[0].single, np.ndarray)
-    if dense and rows > 8 * n_features and 12 * n_problems * n_features**2 <= most_bytes:
-        return OwnHessians(penalty, n_problems, cold)
-    return SharedBasis(blocks, penalty, n_problems)
+    return rows_of_problem > 8 * n_weights and 12 * n_problems * n_weights**2 <= most_bytes
 
 
 def _gram_parts(block: Block, curved: Floats) -> list[tuple[int, Floats]]:
@@ -506,46 +497,6 @@ def _hessian_parts(block: Block, curved: Floats) -> list[tuple[int, Floats]]:
         for g, problems in enumerate(block.problems)
         for i, problem in enumerate(problems)
     ]
-
-
-def _shared_basis(blocks: list[Block], penalty: Floats) -> tuple[Floats | None, Floats, Floats]:
-    """Return a basis in which the covariance inside blocks and the penalty are both diagonal.
-
-    Basis (d, d) or None, variances (d,) and penalties (d,) in it. An intercept (penalty 0) stays as
-    it is, with variance 1.
-    """
-    blocks = [group for block in blocks for group in block.groups()]
-    shares = [_shares(block) for block in blocks]
-    total = sum(share.sum() for share in shares)
-    is_dense = isinstance(blocks[0].single, np.ndarray)
-    if not is_dense or len(penalty) > LARGEST_BASIS:
-        squares = sum(
-            (block.single[0] ** 2 if is_dense else block.single.power(2)).T @ share
-            for block, share in zip(blocks, shares, strict=True)
-        )
-        return None, (squares / total).astype(np.float32), penalty.astype(np.float32)
-    covariance = np.zeros((len(penalty), len(penalty)))
-    for block, share in zip(blocks, shares, strict=True):
-        share = share.astype(np.float32)
-        centred = block.single[0] - share @ block.single[0] / share.sum()
-        covariance += (centred.T * share) @ centred
-    covariance /= total
-    penalised = penalty > 0
-    variance, base = np.ones(len(penalty)), penalised.astype(np.float64)
-    basis = np.eye(len(penalty))
-    features = np.ix_(penalised, penalised)
-    variance[penalised], basis[features] = eigh(covariance[features], np.diag(penalty[penalised]))
-    np.maximum(variance, 0, out=variance)
-    return basis.astype(np.float32), variance.astype(np.float32), base.astype(np.float32)
-
-
-def _shares(block: Block) -> Floats:
-    """Return how much each row of a group counts."""
-    if block.row_weights is not None:
-        return block.row_weights[0]
-    share = np.ones(block.n_rows)
-    share[block.n_rows - block.padding[0] :] = 0
-    return share
 
 
 def _inverse(matrix: Floats) -> Floats:

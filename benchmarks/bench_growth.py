@@ -1,8 +1,8 @@
 """How time and memory of LogisticDuels grow with n, K and d, next to the machine's GEMM limit.
 
 Draws output/growth.png. The limit of a fit is the time that the products of its passes would take
-at the rate of a large matrix product, measured in the same run; every fit runs in a process of its
-own, so that its peak memory is its own.
+at the rate of a large matrix product, measured in the same run (those that build Hessians are not
+counted). Memory is what a fit allocates on top of its data, by tracemalloc, which NumPy reports to.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GRID = {
     "features": [8, 16, 32, 64, 128, 256],
 }
 FIT = """
-import json, resource, sys
+import json, sys, tracemalloc
 sys.path.insert(0, {folder!r})
 from bench_many_labels import clusters
 from side_by_side import best_of
@@ -45,12 +45,14 @@ def counted(function):
     return call
 
 X, y = clusters({labels}, {rows} // {labels}, {features})
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 seconds, duels = best_of(lambda: LogisticDuels().fit(X, y, {labels}))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tracemalloc.start()
+LogisticDuels().fit(X, y, {labels})
+peak = tracemalloc.get_traced_memory()[1]
+tracemalloc.stop()
 solver._evaluate, solver._hessian_times = counted(evaluate), counted(times)
 LogisticDuels().fit(X, y, {labels})
-print(json.dumps([seconds, (peak - before) / 1024, flops]))
+print(json.dumps([seconds, peak / 2**20, flops]))
 """
 
 
@@ -90,7 +92,8 @@ def main() -> None:
         memory_axes.set_xlabel(name)
         for panel in (time_axes, memory_axes):
             panel.set_xticks(values, [f"{value:,}" for value in values], rotation=30)
-            panel.minorticks_off()
+            panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            panel.xaxis.set_minor_locator(plt.NullLocator())
             panel.grid(alpha=0.3)
     axes[0, 0].set_ylabel("seconds")
     axes[1, 0].set_ylabel("peak memory of a fit (MB)")

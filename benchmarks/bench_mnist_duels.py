@@ -63,8 +63,8 @@ def main() -> None:
 
     for ties in ("index", "probability"):
         ranker.ties = ties
-        seconds, _ = best_of(lambda: ranker.decision_function(X_test), 5)
-        theirs, _ = best_of(lambda: peer.decision_function(X_test), 5)
+        seconds, _ = best_of(lambda: ranker.decision_function(X_test), 25)
+        theirs, _ = best_of(lambda: peer.decision_function(X_test), 25)
         report(f"ranking 10,000 points, ties={ties!r}", seconds, theirs, "decision_function")
 
 

@@ -177,6 +177,18 @@ def test_little_memory_gives_the_same_duels(digits):
     np.testing.assert_allclose(tiled.coef_, whole.coef_, atol=1e-6)
 
 
+def test_groups_of_labels_of_different_size(rng):
+    """Tiles between 8 and 7 labels: groups have 7 or 8 duels, and the last duel is one like any."""
+    X = rng.normal(size=(15, 6))[np.arange(15).repeat(20)] + rng.normal(size=(300, 6))
+    y = np.arange(15).repeat(20)
+    whole = LogisticDuels(tol=TIGHT).fit(X, y, 15)
+    for labels in (7, 8):
+        memory = labels**2 * 1.01 * (40 * 40 + 80 * 7) / 2**20
+        tiled = LogisticDuels(tol=TIGHT, working_memory=memory).fit(X, y, 15)
+        assert tiled.converged_.all()
+        np.testing.assert_allclose(tiled.coef_, whole.coef_, atol=1e-6)
+
+
 def test_tiles_cover_every_duel_once():
     counts = np.array([5, 0, 9, 3, 4, 8, 1, 2])
     first, second = pairs(8)

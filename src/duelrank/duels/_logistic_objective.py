@@ -89,7 +89,7 @@ class Block:
                 scale=group.scale[:, mine],
             )
             for group in self.groups()
-            for mine in [keep[group.problems[0]]]
+            for mine in [keep[group.problems[0]] & (group.problems[0] >= 0)]
             if mine.any()
         ]
 

@@ -48,6 +48,7 @@ from duelrank.duels._logistic_objective import (
 FORCING_FAR, NEAR = 0.5, 0.1
 SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
 NEGLIGIBLE = 0.01  # curvature, relative to the largest possible, that a Hessian may leave out
+LEAST_CURVATURE = 1e-6  # of all rows, relative to the largest seen, that is believed
 SINGLE_TOL = 1e-5  # what gradients in single precision are good for
 SEARCH_ABOVE = 1e-2  # relative decrement above which full steps are not trusted
 MOST_TRIALS = 10
@@ -280,6 +281,8 @@ def _directions(
         parts = _hessian_times(batch, at.curved, conjugate, live, crew)
         crew.map(advance, shares)
     preconditioner.needed(inner)
+    lost = ~np.isfinite(solution).all(axis=1)
+    solution[lost], unsolved[lost] = 0, np.inf
     return solution.astype(np.float64), unsolved.astype(np.float64)
 
 
@@ -376,13 +379,16 @@ class Diagonal:
         self.penalty = penalty.astype(np.float32)
         self.variance = variance.astype(np.float32)
         self.total_curvature = np.ones(n_problems, dtype=np.float32)
+        self.largest = np.zeros(n_problems)
 
     def update(
         self, batch: Batch, active: NDArray[np.intp], curved: list[Floats], crew: Crew
     ) -> None:
         """Learn from the curvatures at the current weights."""
         total = batch.sum(lambda b, block: total_curvature(block, curved[b]), crew)
-        self.total_curvature[active] = np.maximum(total, np.finfo(np.float32).tiny)
+        self.largest[active] = np.maximum(self.largest[active], total)
+        # Past a step too far all curvatures may be gone; dividing by them would lead farther still.
+        self.total_curvature[active] = np.maximum(total, LEAST_CURVATURE * self.largest[active])
 
     def apply(self, vectors: Floats, active: NDArray[np.intp]) -> Floats:
         """Return the approximate inverse Hessians times vectors, (Q, d)."""

@@ -177,16 +177,47 @@ def test_little_memory_gives_the_same_duels(digits):
     np.testing.assert_allclose(tiled.coef_, whole.coef_, atol=1e-6)
 
 
-def test_groups_of_labels_of_different_size(rng):
-    """Tiles between 8 and 7 labels: groups have 7 or 8 duels, and the last duel is one like any."""
-    X = rng.normal(size=(15, 6))[np.arange(15).repeat(20)] + rng.normal(size=(300, 6))
-    y = np.arange(15).repeat(20)
-    whole = LogisticDuels(tol=TIGHT).fit(X, y, 15)
-    for labels in (7, 8):
-        memory = labels**2 * 1.01 * (40 * 40 + 80 * 7) / 2**20
-        tiled = LogisticDuels(tol=TIGHT, working_memory=memory).fit(X, y, 15)
+def test_groups_of_labels_of_different_size():
+    """Tiles between 9 and 8 labels: padding must not pass for the last duel."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y = np.arange(17).repeat(20)
+        X = rng.normal(size=(17, 30))[y] + rng.normal(size=(340, 30))
+        whole = LogisticDuels(tol=TIGHT).fit(X, y, 17)
+        memory = 82 * (40 * 40 + 80 * 31) / 2**20
+        tiled = LogisticDuels(tol=TIGHT, working_memory=memory).fit(X, y, 17)
         assert tiled.converged_.all()
         np.testing.assert_allclose(tiled.coef_, whole.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("shift", [1e3, 1e4])
+@pytest.mark.parametrize("n_features", [5, 150])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_a_label_far_away_spoils_no_other_duel(rng, shift, n_features, convert):
+    """A sentinel value in one label makes a column that the other duels hardly use."""
+    y = np.arange(3).repeat(150)
+    X = rng.normal(size=(450, n_features)) + 0.5 * np.eye(3, n_features)[y]
+    X[y == 2, 0] += shift
+    duels = LogisticDuels().fit(convert(X), y, 3)
+    assert duels.converged_.all()
+    rows, is_second = duel_rows(y, 0, 1)
+    peer = LogisticRegression(solver="newton-cholesky", tol=1e-10, max_iter=500)
+    peer.fit(X[rows], is_second)
+    theirs = value(X[rows], is_second, peer.coef_[0], peer.intercept_[0], 1.0)
+    ours = value(X[rows], is_second, duels.coef_[0], duels.intercept_[0], 1.0)
+    assert (ours - theirs) / theirs < 1e-6
+
+
+def test_folds_by_number_mean_the_rows_given(digits):
+    X, y = digits[0][:300] / 16, digits[1][:300]
+    weights = np.where(np.arange(300) < 60, 0.0, 1.0)
+    folds = list(StratifiedKFold(3).split(X, y))
+    kept = np.flatnonzero(weights)
+    place = np.cumsum(weights > 0) - 1
+    own = [tuple(place[np.intersect1d(part, kept)] for part in fold) for fold in folds]
+    dropped = LogisticDuelsCV(Cs=3, cv=own).fit(X[kept], y[kept], 10)
+    weightless = LogisticDuelsCV(Cs=3, cv=folds).fit(X, y, 10, sample_weight=weights)
+    np.testing.assert_allclose(weightless.scores_, dropped.scores_)
 
 
 def test_tiles_cover_every_duel_once():
@@ -208,6 +239,11 @@ def test_the_same_bytes_whatever_the_threads(digits):
         two = LogisticDuels().fit(X, y, 10)
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(one.intercept_, two.intercept_)
+    with threadpool_limits(1):
+        one_cv = LogisticDuelsCV(Cs=2, cv=2).fit(X, y, 10).margins(X)
+    with threadpool_limits(2):
+        two_cv = LogisticDuelsCV(Cs=2, cv=2).fit(X, y, 10).margins(X)
+    np.testing.assert_array_equal(one_cv, two_cv)
 
 
 def test_sparse_equals_dense(rng):

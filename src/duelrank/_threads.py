@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+_lock = Lock()
+_limits: list[Any] = []  # the limit in force, once for everyone inside
 
 
 def blas_threads() -> int:
@@ -14,9 +20,19 @@ def blas_threads() -> int:
     return max((library["num_threads"] for library in blas.info()), default=1)
 
 
-def one_blas_thread() -> Any:
-    """Return a context in which BLAS uses one thread."""
-    return _controller().limit(limits=1, user_api="blas")
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let BLAS use one thread; the last one to leave gives the others back."""
+    with _lock:
+        first = not _limits
+        _limits.append(_controller().limit(limits=1, user_api="blas") if first else _limits[0])
+    try:
+        yield
+    finally:
+        with _lock:
+            limit = _limits.pop()
+            if not _limits:
+                limit.restore_original_limits()
 
 
 @cache

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from duelrank._pairs import n_pairs, pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
+from duelrank._threads import one_blas_thread
 from duelrank.duels._logistic_objective import Floats, crew, wrong_side
 from duelrank.duels._logistic_rows import (
     ClassWeights,
@@ -58,7 +59,8 @@ class LinearDuels(Engine):
             Positive when the second label of the duel wins.
         """
         X = self._check_points(X)
-        margins: Floats = X @ self.coef_.T
+        with one_blas_thread():
+            margins: Floats = X @ self.coef_.T
         margins += self.intercept_
         return margins
 
@@ -196,7 +198,7 @@ class LogisticDuels(LinearDuels):
     class_weight : dict or "balanced", default=None
         Weights of the labels: a dictionary by label (by code, when the engine is used without a
         ranker), or "balanced" for weights that make the two labels of each duel count the same.
-    tol : float, default=1e-6
+    tol : float, default=1e-8
         Relative Newton decrement below which a duel has converged: roughly the relative gain in
         the objective that one more step could bring.
     max_iter : int, default=100
@@ -247,7 +249,7 @@ class LogisticDuels(LinearDuels):
         *,
         fit_intercept: bool = True,
         class_weight: Any = None,
-        tol: float = 1e-6,
+        tol: float = 1e-8,
         max_iter: int = 100,
         dtype: Any = None,
         working_memory: float = 512,
@@ -285,6 +287,9 @@ class LogisticDuels(LinearDuels):
         check_positive("C", self.C)
         check_settings(self)
         X, codes, weights = check_rows(self, X, codes, n_classes, sample_weight)
+        if weights is not None and not weights.all():
+            seen = weights > 0
+            X, codes, weights = X[seen], codes[seen], weights[seen]
         class_weights = ClassWeights.of_rows(self.class_weight, codes, n_classes, weights)
         counts = np.bincount(codes, minlength=n_classes)
         n_duels = n_pairs(n_classes)
@@ -318,7 +323,7 @@ class LogisticDuels(LinearDuels):
                     crew=threads,
                     preconditioner=OwnHessians(table.penalty, len(duels), cold=True)
                     if own
-                    else Diagonal(table.penalty, table.variance, len(duels)),
+                    else Diagonal(table.penalty, len(duels)),
                     on_iteration=progress.step if one else lambda: None,
                 )
                 coef[duels], intercept[duels] = table.unscale(solution.weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,7 @@ class LogisticDuelsCV(LinearDuels):
         Whether the duels have an intercept.
     class_weight : dict or "balanced", default=None
         As in `LogisticDuels`; "balanced" goes by all rows, in every fold.
-    tol : float, default=1e-6
+    tol : float, default=1e-8
         Relative Newton decrement below which a duel has converged, for the models on all rows.
     max_iter : int, default=100
         Most Newton iterations.
@@ -110,7 +110,7 @@ class LogisticDuelsCV(LinearDuels):
         shared_C: bool = False,
         fit_intercept: bool = True,
         class_weight: Any = None,
-        tol: float = 1e-6,
+        tol: float = 1e-8,
         max_iter: int = 100,
         dtype: Any = None,
         working_memory: float = 512,
@@ -154,10 +154,17 @@ class LogisticDuelsCV(LinearDuels):
             raise ValueError(f"scoring must be one of {SCORINGS}, got {self.scoring!r}.")
         X, codes, weights = check_rows(self, X, codes, n_classes, sample_weight)
         folds = Folds.of(self.cv, X, codes)
+        if weights is not None and not weights.all():
+            seen = weights > 0
+            X, codes, weights = X[seen], codes[seen], weights[seen]
+            folds = Folds(folds.train[seen], folds.test[seen])
         counts = np.bincount(codes, minlength=n_classes)
         class_weights = ClassWeights.of_rows(self.class_weight, codes, n_classes, weights)
 
         n_duels = n_pairs(n_classes)
+        coef = np.zeros((n_duels, X.shape[1]), dtype=X.dtype)
+        intercept = one_sided_intercepts(counts).astype(X.dtype)
+        decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
         scores = np.full((n_duels, folds.n_folds, len(Cs)), np.nan)
         solutions = []
         most_bytes = self.working_memory * 2**20
@@ -180,15 +187,12 @@ class LogisticDuelsCV(LinearDuels):
                 scores[duels] = self._score_folds(path, duels, full, threads)
                 progress.step()
                 solutions.append((duels, full[0]))
-        chosen = _choose(scores, self.shared_C)
-
-        coef = np.zeros((n_duels, X.shape[1]), dtype=X.dtype)
-        intercept = one_sided_intercepts(counts).astype(X.dtype)
-        decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
-        for duels, solution in solutions:
-            picked = np.arange(len(duels)) * len(Cs) + chosen[duels]
-            coef[duels], intercept[duels] = table.unscale(solution.weights[picked])
-            decrement[duels], n_iter[duels] = solution.decrement[picked], solution.n_iter[picked]
+            chosen = _choose(scores, self.shared_C)
+            for duels, solution in solutions:
+                picked = np.arange(len(duels)) * len(Cs) + chosen[duels]
+                coef[duels], intercept[duels] = table.unscale(solution.weights[picked])
+                decrement[duels] = solution.decrement[picked]
+                n_iter[duels] = solution.n_iter[picked]
 
         self.Cs_, self.C_, self.scores_ = Cs, Cs[chosen], scores
         self.coef_, self.intercept_ = coef, intercept
@@ -206,9 +210,7 @@ class LogisticDuelsCV(LinearDuels):
         n_problems = len(duels) * len(path.Cs)
         penalty = path.table.penalty
         preconditioner: Preconditioner = (
-            OwnHessians(penalty, n_problems, cold=True)
-            if own
-            else Diagonal(penalty, path.table.variance, n_problems)
+            OwnHessians(penalty, n_problems, cold=True) if own else Diagonal(penalty, n_problems)
         )
         solution = solve(
             blocks,
@@ -243,7 +245,7 @@ class LogisticDuelsCV(LinearDuels):
         if isinstance(preconditioner, OwnHessians):
             preconditioner = preconditioner.share(resembles[here])
         else:
-            preconditioner = Diagonal(penalty, path.table.variance, len(here))
+            preconditioner = Diagonal(penalty, len(here))
         weights = np.zeros((len(resembles), len(penalty)))
         weights[here] = solve(
             [replace(block, double=None) for block in blocks],
@@ -259,24 +261,28 @@ class LogisticDuelsCV(LinearDuels):
         return scores.reshape(shape)
 
 
-class Folds(NamedTuple):
-    """Which rows train and test in which folds, (n, F) each, and the pattern of each row, (n,)."""
+class Folds:
+    """Which rows train and test in which folds, (n, F) each, and the pattern of each row, (n,).
 
-    train: NDArray[np.bool_]
-    test: NDArray[np.bool_]
-    pattern: NDArray[np.intp]
+    Rows that train and test in the same folds share a pattern.
+    """
+
+    def __init__(self, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> None:
+        self.train = train
+        self.test = test
+        _, pattern = np.unique(np.hstack([train, test]), axis=0, return_inverse=True)
+        self.pattern = np.ravel(pattern)
 
     @classmethod
     def of(cls, cv: Any, X: Any, codes: NDArray[np.intp]) -> Folds:
-        """Split the rows; those that train and test in the same folds share a pattern."""
+        """Split the rows."""
         splits = list(check_cv(cv, codes, classifier=True).split(X, codes))
         train = np.zeros((len(codes), len(splits)), dtype=bool)
         test = np.zeros_like(train)
         for fold, (training, testing) in enumerate(splits):
             train[training, fold] = True
             test[testing, fold] = True
-        _, pattern = np.unique(np.hstack([train, test]), axis=0, return_inverse=True)
-        return cls(train, test, np.ravel(pattern))
+        return cls(train, test)
 
     @property
     def n_folds(self) -> int:

@@ -313,7 +313,7 @@ def pull(block: Block, wrong: Floats) -> Floats:
     """Return the block's part of the gradients, −Σ_i scale s p xᵢ, shape (g, q, d)."""
     if block.row_weights is not None:
         wrong = wrong * block.row_weights[:, np.newaxis].astype(wrong.dtype)
-    pulled = _against_rows(wrong, block.rows(wrong.dtype.type))
+    pulled = against_rows(wrong, block.rows(wrong.dtype.type))
     pulled *= -(block.scale * block.sign)[..., np.newaxis]
     return pulled
 
@@ -328,16 +328,18 @@ def curvature(block: Block, wrong: Floats) -> Floats:
     return curved
 
 
-def total_curvature(block: Block, curved: Floats) -> Floats:
-    """Sum the curvatures of every problem over the rows, (g, q)."""
-    return curved.sum(axis=2) - block.scale / 4 * block.padding[:, np.newaxis]
+def squares_against(curved: Floats, block: Block) -> Floats:
+    """Return Σ_i curvature xᵢ², feature by feature, (g, q, d)."""
+    rows = block.single
+    squares = rows * rows if isinstance(rows, np.ndarray) else rows.power(2)
+    return against_rows(curved, squares)
 
 
 def curve_times(block: Block, curved: Floats, directions: Floats) -> Floats:
     """Return the block's part of Hessians times directions, Σ_i scale p(1−p) (xᵢ·v) xᵢ."""
     along = _along_rows(directions, block.single)
     along *= curved
-    return _against_rows(along, block.single)
+    return against_rows(along, block.single)
 
 
 def hessian(rows: Floats, curved: Floats, negligible: float) -> Floats:
@@ -382,7 +384,7 @@ def _along_rows(vectors: Floats, rows: Any) -> Floats:
     return np.ascontiguousarray((rows @ vectors[0].T).T)[np.newaxis]
 
 
-def _against_rows(values: Floats, rows: Any) -> Floats:
+def against_rows(values: Floats, rows: Any) -> Floats:
     """Return values · rows, (g, q, m) times (g, m, d)."""
     if isinstance(rows, np.ndarray):
         return values @ rows

@@ -28,7 +28,7 @@ class RowTable:
     the objective stays the same: features x / s have the weights s w and the penalty 1 / s².
 
     If asked to, the table goes on to a basis in which the covariance of the rows inside their
-    groups and the penalty are both diagonal, the penalty 1: one that suits all problems.
+    groups and the penalty are both diagonal: one that suits all problems.
 
     Parameters
     ----------
@@ -57,8 +57,6 @@ class RowTable:
         Their weights.
     penalty : ndarray of shape (d,)
         Penalty of the weights of scaled rows; 0 for the intercept.
-    variance : ndarray of shape (d,)
-        Mean square of the scaled features.
     """
 
     def __init__(
@@ -72,14 +70,17 @@ class RowTable:
         crew: Crew,
     ) -> None:
         self.fit_intercept = fit_intercept
-        self.mean, self.scale = _location_and_scale(X, weights, centre=fit_intercept)
+        self.mean, self.scale = (
+            # As precise as the rows, so that what is done to them is undone exactly.
+            values.astype(X.dtype).astype(np.float64)
+            for values in _location_and_scale(X, weights, centre=fit_intercept)
+        )
         self.penalty = np.append(1 / self.scale**2, [0.0] * fit_intercept)
         self.counts = np.bincount(groups, minlength=n_groups)
         by_group = np.argsort(groups, kind="stable")
         rows_of = np.split(by_group, np.cumsum(self.counts)[:-1])
         self.row_weights = [None if weights is None else weights[rows] for rows in rows_of]
         scaled = crew.map(lambda rows: self._scaled(X[rows]), rows_of)
-        self.variance = np.ones(len(self.penalty))
         self.basis: Floats | None = None
         if rotate and isinstance(X, np.ndarray) and X.shape[1] <= LARGEST_BASIS:
             self._rotate(scaled, crew)
@@ -130,9 +131,10 @@ class RowTable:
         parts = crew.map(scatter, list(zip(scaled, self.row_weights, strict=True)))
         covariance = np.sum([part for part, _ in parts], axis=0) / sum(w for _, w in parts)
         variance, self.basis = eigh(covariance, np.diag(self.penalty[:n_features]))
-        self.variance[:n_features] = np.maximum(variance, 0)
-        self.penalty[:n_features] = 1
-        basis = self.basis
+        # Features keep a size that single precision can handle: the largest has variance 1.
+        largest = float(variance[-1]) if variance[-1] > 0 else 1.0
+        self.basis = basis = self.basis / np.sqrt(largest)
+        self.penalty[:n_features] = 1 / largest
 
         def turn(rows: Floats) -> None:
             rows[:, :n_features] = rows[:, :n_features] @ basis
@@ -252,16 +254,13 @@ def check_settings(engine: Any) -> None:
 def check_rows(
     engine: Any, X: Any, codes: Any, n_classes: int, sample_weight: Any
 ) -> tuple[Any, NDArray[np.intp], Floats | None]:
-    """Validate training data; rows without weight are left out."""
+    """Validate training data: rows, codes and weights."""
     codes = check_codes(codes, n_classes)
     check_consistent_length(X, codes)
     weights = None if sample_weight is None else check_sample_weight(sample_weight, codes)
     dtype = (np.float64, np.float32) if engine.dtype is None else np.dtype(engine.dtype)
     X = validate_data(engine, X, accept_sparse="csr", dtype=dtype)
-    if weights is None:
-        return X, codes, None
-    seen = weights > 0
-    return (X, codes, weights) if seen.all() else (X[seen], codes[seen], weights[seen])
+    return X, codes, weights
 
 
 def _location_and_scale(X: Any, weights: Floats | None, centre: bool) -> tuple[Floats, Floats]:

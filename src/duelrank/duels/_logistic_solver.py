@@ -32,14 +32,15 @@ from duelrank.duels._logistic_objective import (
     Block,
     Crew,
     Floats,
+    against_rows,
     curvature,
     curve_times,
     folded_margins,
     hessian,
     loss,
     pull,
+    squares_against,
     stack,
-    total_curvature,
     wrong_side,
 )
 
@@ -138,7 +139,7 @@ def _stages(double: bool, tol: float, max_iter: int) -> list[Stage]:
         return [single]
     return [
         single._replace(tol=max(tol, SINGLE_TOL), budget=(max_iter + 1) // 2),
-        Stage(np.float64, tol, forcing=0.003, most_inner=50, stragglers=0.0, budget=max_iter),
+        Stage(np.float64, tol, forcing=0.001, most_inner=50, stragglers=0.0, budget=max_iter),
     ]
 
 
@@ -360,41 +361,60 @@ def _search(
 
 
 class Diagonal:
-    """Approximate inverse Hessians, H ≈ diag(penalty + κ_q variance).
+    """Approximate inverse Hessians: diagonal, once the rows of a problem are centred.
 
-    κ_q is the sum of a problem's curvatures. In a basis in which the covariance of the rows inside
-    their groups is diagonal, this is one eigenbasis shared by all problems.
+    With c the curvatures of a problem's rows, κ = Σ c and x̄ = Σ c x / κ, its Hessian is taken for
+    that of uncorrelated features, variances Σ c (x − x̄)² plus penalty, and of the intercept, κ, in
+    centred coordinates. In an eigenbasis of the rows this comes close for all problems at once.
 
     Parameters
     ----------
     penalty : ndarray of shape (d,)
         Penalty of every weight.
-    variance : ndarray of shape (d,)
-        Mean square of every feature.
     n_problems : int
         Number of problems Q.
     """
 
-    def __init__(self, penalty: Floats, variance: Floats, n_problems: int) -> None:
+    def __init__(self, penalty: Floats, n_problems: int) -> None:
         self.penalty = penalty.astype(np.float32)
-        self.variance = variance.astype(np.float32)
-        self.total_curvature = np.ones(n_problems, dtype=np.float32)
-        self.largest = np.zeros(n_problems)
+        self.has_intercept = bool(penalty[-1] == 0)
+        self.variance = np.ones((n_problems, len(penalty)), dtype=np.float32)
+        self.centre = np.zeros_like(self.variance)
+        self.largest = np.zeros(n_problems, dtype=np.float32)
 
     def update(
         self, batch: Batch, active: NDArray[np.intp], curved: list[Floats], crew: Crew
     ) -> None:
         """Learn from the curvatures at the current weights."""
-        total = batch.sum(lambda b, block: total_curvature(block, curved[b]), crew)
-        self.largest[active] = np.maximum(self.largest[active], total)
-        # Past a step too far all curvatures may be gone; dividing by them would lead farther still.
-        self.total_curvature[active] = np.maximum(total, LEAST_CURVATURE * self.largest[active])
+        width = (len(self.penalty),)
+        second = batch.collect(
+            lambda b, block: squares_against(curved[b], block), crew, np.float32, width
+        )[:, :-1].sum(axis=0)
+        if self.has_intercept:
+            total = second[:, -1]
+            self.largest[active] = np.maximum(self.largest[active], total)
+            # Past a step too far all curvatures may be gone; do not divide by what is left.
+            total = np.maximum(total, LEAST_CURVATURE * self.largest[active])[:, np.newaxis]
+            first = batch.collect(
+                lambda b, block: against_rows(curved[b], block.single), crew, np.float32, width
+            )[:, :-1].sum(axis=0)
+            centre = first / total
+            centre[:, -1] = 0
+            # Rounding may leave nothing, or less, of a variance that the mean dwarfs.
+            second = np.maximum(second - total * centre**2, 1e-6 * second)
+            second[:, -1:] = total
+            self.centre[active] = centre
+        self.variance[active] = np.maximum(second + self.penalty, np.finfo(np.float32).tiny)
 
     def apply(self, vectors: Floats, active: NDArray[np.intp]) -> Floats:
         """Return the approximate inverse Hessians times vectors, (Q, d)."""
-        diagonal = self.total_curvature[active, np.newaxis] * self.variance
-        diagonal += self.penalty
-        return np.divide(vectors, diagonal, out=diagonal)
+        if not self.has_intercept:
+            return vectors / self.variance[active]
+        centre = self.centre[active]
+        result = vectors - centre * vectors[:, -1:]
+        result /= self.variance[active]
+        result[:, -1] -= np.einsum("qj,qj->q", centre, result)
+        return result
 
     def needed(self, inner: int) -> None:
         """Hear how many inner iterations were needed."""

@@ -17,6 +17,7 @@ from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
 from duelrank.duels._logistic_objective import Floats, crew, wrong_side
+from duelrank.duels._logistic_preconditioner import Diagonal, OwnHessians, own_hessians_pay
 from duelrank.duels._logistic_rows import (
     ClassWeights,
     RowTable,
@@ -26,7 +27,7 @@ from duelrank.duels._logistic_rows import (
     label_blocks,
     tiles,
 )
-from duelrank.duels._logistic_solver import Diagonal, OwnHessians, own_hessians_pay, solve
+from duelrank.duels._logistic_solver import solve
 from duelrank.duels._protocol import Engine
 
 # A duel with rows of one label only has no finite intercept; its probability rounds to 1 here.

@@ -19,6 +19,12 @@ from duelrank.duels._logistic import (
     warn_unless_converged,
 )
 from duelrank.duels._logistic_objective import Block, Crew, Floats, crew, folded_margins
+from duelrank.duels._logistic_preconditioner import (
+    Diagonal,
+    OwnHessians,
+    Preconditioner,
+    own_hessians_pay,
+)
 from duelrank.duels._logistic_rows import (
     ClassWeights,
     RowTable,
@@ -27,14 +33,7 @@ from duelrank.duels._logistic_rows import (
     check_settings,
     tiles,
 )
-from duelrank.duels._logistic_solver import (
-    Diagonal,
-    OwnHessians,
-    Preconditioner,
-    Solution,
-    own_hessians_pay,
-    solve,
-)
+from duelrank.duels._logistic_solver import Solution, solve
 
 SCORINGS = ("accuracy", "balanced_accuracy", "neg_log_loss")
 # Held-out scores move by less than a row when fits are this good.

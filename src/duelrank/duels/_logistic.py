@@ -208,8 +208,9 @@ class LogisticDuels(LinearDuels):
         Precision of the coefficients; by default that of X. In "float64" only the last iterations
         take gradients in double precision.
     working_memory : float, default=512
-        Mebibytes that the intermediate results of a fit may take, besides X, a sorted copy of X and
-        the coefficients. With many labels, blocks of duels are solved one after another.
+        Mebibytes that the intermediate results of a fit should take, by estimate, besides X, sorted
+        copies of X in both precisions and the coefficients. With many labels, blocks of duels are
+        solved one after another.
     verbose : bool, default=False
         Whether to show progress on standard error.
 

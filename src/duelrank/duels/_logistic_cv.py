@@ -71,7 +71,8 @@ class LogisticDuelsCV(LinearDuels):
         Precision of the coefficients; by default that of X. The fits on folds are in single
         precision.
     working_memory : float, default=512
-        Mebibytes that the intermediate results of a fit may take.
+        Mebibytes that the intermediate results of a fit should take, by estimate; folds that
+        overlap, as those of ShuffleSplit, take more.
     verbose : bool, default=False
         Whether to show progress on standard error.
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._metadata_requests import _MetadataRequester as MetadataRequester
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
@@ -32,6 +33,7 @@ __all__ = [
     "routing_enabled",
     "take_metadata_rows",
     "take_rows",
+    "unwrap",
     "with_callbacks",
 ]
 
@@ -88,6 +90,20 @@ def as_indexable(X: Any) -> Any:
     # Texts as an array of strings would all take the room of the longest.
     is_text = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], str)
     return np.asarray(X, dtype=object if is_text else None)
+
+
+def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the fitted predictor inside pipelines and searches, and X as that predictor sees it."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            for _, step in estimator.steps[:-1]:
+                if step is not None and step != "passthrough":
+                    X = step.transform(X)
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator, X
 
 
 def is_parameter(name: str, parameter: str) -> bool:

@@ -3,9 +3,17 @@ import os
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
-from duelrank import datasets
-from duelrank.datasets import load_images
+from duelrank.datasets import (
+    _images,
+    load_images,
+    load_label_ranking,
+    make_label_ranking,
+    synthetic_posteriors,
+)
 
 needs_data = pytest.mark.skipif(
     "DUELRANK_DATA" not in os.environ, reason="DUELRANK_DATA names no data folder"
@@ -47,7 +55,7 @@ def test_openml_where_there_is_no_folder(monkeypatch):
         assert name == "mnist_784"
         return np.zeros((70_000, 784)), np.array(["3"] * 70_000, dtype=object)
 
-    monkeypatch.setattr(datasets, "fetch_openml", fetch)
+    monkeypatch.setattr(_images, "fetch_openml", fetch)
     images = load_images("mnist")
     assert images.X_test.shape == (10_000, 784)
     assert images.y_train[0] == 3
@@ -55,8 +63,132 @@ def test_openml_where_there_is_no_folder(monkeypatch):
     def unreachable(name, **options):
         raise OSError("no route")
 
-    monkeypatch.setattr(datasets, "fetch_openml", unreachable)
+    monkeypatch.setattr(_images, "fetch_openml", unreachable)
     with pytest.raises(
         OSError, match=r"could not be fetched from OpenML \(no route\); pass data_dir"
     ):
         load_images("mnist")
+
+
+def h(x, s, noise_exponent):
+    """The paper's h_{α,s}, as its supplement writes it."""
+    u = x / (2 * s) if x < s else 0.5 + (x - s) / (2 * (1 - s))
+    sign = 1 if 2 * u > 1 else -1
+    return 0.5 + 0.5 * sign * abs(2 * u - 1) ** ((1 - noise_exponent) / noise_exponent)
+
+
+@given(st.floats(0, 1), st.floats(0.05, 1))
+def test_posteriors_are_products_along_the_paths_of_the_tree(x, noise_exponent):
+    eta = synthetic_posteriors([x], noise_exponent, depth=2)[0]
+    for label in range(8):
+        separator, product = 0.5, 1.0
+        for depth in range(3):
+            goes_right = label >> (2 - depth) & 1
+            right = h(x, separator, noise_exponent)
+            product *= right if goes_right else 1 - right
+            separator += (1 if goes_right else -1) * 2.0 ** -(depth + 2)
+        np.testing.assert_allclose(eta[label], product, atol=1e-12)
+
+
+@given(st.floats(0, 1), st.integers(0, 5))
+def test_posteriors_sum_to_one(noise_exponent, depth):
+    eta = synthetic_posteriors(np.linspace(0, 1, 101), noise_exponent, depth)
+    assert eta.shape == (101, 2 ** (depth + 1))
+    np.testing.assert_allclose(eta.sum(axis=1), 1)
+    assert eta.min() >= 0
+
+
+@pytest.mark.parametrize("noise_exponent", [0.2, 0.5, 0.8])
+def test_sibling_leaves_fulfil_the_noise_condition_with_equality(noise_exponent):
+    X = (np.arange(100_000)[:, np.newaxis] + 0.5) / 100_000
+    eta = synthetic_posteriors(X, noise_exponent)
+    for left in (0, 2, 4, 6):
+        right = left + 1
+        gaps = np.abs(eta[:, left] - eta[:, right]) / (eta[:, left] + eta[:, right])
+        for t in (0.1, 0.5, 0.9):
+            closed_form = t ** (noise_exponent / (1 - noise_exponent))
+            assert np.mean(gaps < t) == pytest.approx(closed_form, abs=2e-4)
+
+
+def test_labels_are_drawn_from_the_posteriors():
+    X, y, eta = make_label_ranking(50_000, 0.5, random_state=0)
+    assert X.shape == (50_000, 1)
+    assert set(y) == set(range(8))
+    cells = np.minimum((X[:, 0] * 10).astype(int), 9)
+    for cell in range(10):
+        rows = cells == cell
+        expected = eta[rows].sum(axis=0)
+        observed = np.bincount(y[rows], minlength=8)
+        probable = expected > 5
+        deviation = (observed - expected)[probable] ** 2 / expected[probable]
+        assert stats.chi2.sf(deviation.sum(), probable.sum()) > 1e-4
+
+
+def test_extreme_noise_exponents():
+    _, y, eta = make_label_ranking(1000, noise_exponent=1, random_state=0)
+    assert np.all(eta[np.arange(1000), y] == 1)
+    np.testing.assert_allclose(synthetic_posteriors([0.1, 0.7], 0), 1 / 8)
+
+
+def test_synthetic_data_are_reproducible():
+    first, second = (make_label_ranking(50, 0.3, random_state=7) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_samples": 0}, "n_samples must be a positive integer, got 0"),
+        ({"noise_exponent": 1.5}, "noise_exponent must be between 0 and 1, got 1.5"),
+        ({"noise_exponent": np.nan}, "noise_exponent must be between 0 and 1, got nan"),
+        ({"depth": -1}, "depth must be an integer from 0 to 12, got -1"),
+    ],
+)
+def test_bad_arguments_of_synthetic_data(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_label_ranking(**{"n_samples": 10, "noise_exponent": 0.5} | arguments)
+
+
+def test_points_of_synthetic_posteriors():
+    with pytest.raises(ValueError, match=r"X must have shape \(n, 1\) or \(n,\), got \(2, 3\)"):
+        synthetic_posteriors(np.zeros((2, 3)), 0.5)
+    with pytest.raises(ValueError, match="X must hold points between 0 and 1"):
+        synthetic_posteriors([0.5, 1.5], 0.5)
+
+
+@needs_data
+def test_label_ranking_sets():
+    X, ranks = load_label_ranking("vowel")
+    assert X.shape == (528, 10)
+    np.testing.assert_array_equal(np.sort(ranks, axis=1), np.tile(np.arange(1, 12), (528, 1)))
+    X, eta = load_label_ranking("blocks", kind="posteriors")
+    assert X.shape == (5472, 10)
+    np.testing.assert_allclose(eta.sum(axis=1), 1)
+    with pytest.raises(FileNotFoundError, match=r"name must be one of the sets .*: authorship, "):
+        load_label_ranking("blocks")
+
+
+def test_label_ranking_files(tmp_path, monkeypatch):
+    monkeypatch.delenv("DUELRANK_DATA", raising=False)
+    path = tmp_path / "three.csv"
+    path.write_text("A1,A2,L1,L2,L3\n0.5,1,3,1,2\n-1,2,,1,2\n")
+    X, ranks = load_label_ranking(path)
+    np.testing.assert_array_equal(X, [[0.5, 1], [-1, 2]])
+    np.testing.assert_array_equal(ranks, [[3, 1, 2], [np.nan, 1, 2]])
+    path.write_text("A1,L1,L2\n0.5,0.25,0.75\n")
+    np.testing.assert_array_equal(load_label_ranking(path, kind="posteriors")[1], [[0.25, 0.75]])
+    with pytest.raises(ValueError, match=r"the ranks in three\.csv"):
+        load_label_ranking(path)
+    path.write_text("A1,L1,L2\n0.5,0.25,0.5\n")
+    with pytest.raises(ValueError, match="must hold posteriors"):
+        load_label_ranking(path, kind="posteriors")
+    path.write_text("A1,price\n0.5,0.25\n")
+    with pytest.raises(ValueError, match="must have columns A1, A2"):
+        load_label_ranking(path)
+    with pytest.raises(FileNotFoundError, match="name must be an existing CSV file"):
+        load_label_ranking(tmp_path / "none.csv")
+    with pytest.raises(ValueError, match="'iris' is read from a folder; pass data_dir"):
+        load_label_ranking("iris")
+    with pytest.raises(ValueError, match="kind must be one of 'ranks', 'posteriors'; got 'order'"):
+        load_label_ranking("iris", kind="order")

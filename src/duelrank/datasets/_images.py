@@ -1,9 +1,4 @@
-"""Data sets of the label-ranking literature.
-
-`load_images` reads MNIST and Fashion-MNIST from a folder, or else through scikit-learn's
-``fetch_openml``. The folder is an argument, or what the environment variable ``DUELRANK_DATA``
-names; it holds the original files, ``mnist/train-images-idx3-ubyte.gz`` and so on.
-"""
+"""MNIST and Fashion-MNIST, from files in the format of their authors or from OpenML."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml
 
-__all__ = ["Images", "load_images"]
+from duelrank.datasets._folder import data_folder
 
 # MD5 of the decompressed files: training images and labels, test images and labels.
 CHECKSUMS = {
@@ -79,9 +74,9 @@ def load_images(name: str, *, data_dir: str | os.PathLike[str] | None = None) ->
     """
     if name not in CHECKSUMS:
         raise ValueError(f"name must be one of {', '.join(CHECKSUMS)}; got {name!r}.")
-    folder = data_dir if data_dir is not None else os.environ.get("DUELRANK_DATA")
+    folder = data_folder(data_dir)
     if folder is not None:
-        return _read_folder(Path(folder) / name, CHECKSUMS[name])
+        return _read_folder(folder / name, CHECKSUMS[name])
     if name not in OPENML_NAMES:
         raise ValueError(
             f"{name} is not on OpenML; pass data_dir, or set DUELRANK_DATA, to a folder with it."

@@ -6,7 +6,16 @@ import pytest
 
 import duelrank
 
-MODULES = ["datasets", "duels", "losses", "rankers", "rankings", "tournaments"]
+MODULES = [
+    "bounds",
+    "datasets",
+    "duels",
+    "losses",
+    "posteriors",
+    "rankers",
+    "rankings",
+    "tournaments",
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -23,14 +32,30 @@ def test_public_names_are_exact():
         "LogisticDuels",
         "LogisticDuelsCV",
         "StumpDuels",
+        "bounds",
+        "datasets",
         "losses",
         "pairs",
+        "posteriors",
         "predict_order",
         "predict_ranks",
         "predict_top",
         "rankings",
         "tournaments",
     ]
+
+
+def test_public_names_are_there_and_others_are_not():
+    assert set(duelrank.__all__) <= set(dir(duelrank))
+    assert all(getattr(duelrank, name) is not None for name in duelrank.__all__)
+    with pytest.raises(AttributeError, match="module 'duelrank' has no attribute 'Duelranker'"):
+        duelrank.Duelranker  # noqa: B018
+
+
+def test_import_is_lazy():
+    code = "import sys, duelrank; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_import_needs_core_dependencies_only():

@@ -10,12 +10,23 @@ The path from data to a ranking, with the shapes of n points, K labels and P = K
 - :mod:`duelrank.rankings` turn scores into ranks and orders;
 - :mod:`duelrank.losses` measure how wrong they are;
 - :mod:`duelrank.rankers` walk the whole path as a scikit-learn classifier.
+
+Beside the path: :mod:`duelrank.posteriors` and :mod:`duelrank.bounds` say what can be known,
+:mod:`duelrank.datasets` holds data to try it on.
+
+Names are imported when they are first used, so that ``import duelrank`` costs next to nothing.
 """  # noqa: E501
 
-from duelrank import losses, rankings, tournaments
-from duelrank._pairs import pairs
-from duelrank.duels import EstimatorDuels, LogisticDuels, LogisticDuelsCV, StumpDuels
-from duelrank.rankers import DuelRanker, predict_order, predict_ranks, predict_top
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from duelrank import bounds, datasets, losses, posteriors, rankings, tournaments
+    from duelrank._pairs import pairs
+    from duelrank.duels import EstimatorDuels, LogisticDuels, LogisticDuelsCV, StumpDuels
+    from duelrank.rankers import DuelRanker, predict_order, predict_ranks, predict_top
 
 __version__ = "0.1.0"
 
@@ -25,11 +36,39 @@ __all__ = [
     "LogisticDuels",
     "LogisticDuelsCV",
     "StumpDuels",
+    "bounds",
+    "datasets",
     "losses",
     "pairs",
+    "posteriors",
     "predict_order",
     "predict_ranks",
     "predict_top",
     "rankings",
     "tournaments",
 ]
+
+# Where the names live that are no rooms themselves.
+_ROOM_OF = {
+    "DuelRanker": "rankers",
+    "EstimatorDuels": "duels",
+    "LogisticDuels": "duels",
+    "LogisticDuelsCV": "duels",
+    "StumpDuels": "duels",
+    "pairs": "_pairs",
+    "predict_order": "rankers",
+    "predict_ranks": "rankers",
+    "predict_top": "rankers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'duelrank' has no attribute {name!r}")
+    if name in _ROOM_OF:
+        return getattr(import_module(f"duelrank.{_ROOM_OF[name]}"), name)
+    return import_module(f"duelrank.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -36,6 +36,7 @@ def test_public_names_are_exact():
         "datasets",
         "losses",
         "pairs",
+        "plotting",
         "posteriors",
         "predict_order",
         "predict_ranks",

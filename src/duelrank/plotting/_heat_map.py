@@ -1,0 +1,138 @@
+"""Heat maps: a matrix of shares with a name at every row and column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank.plotting._canvas import (
+    inches,
+    name_ticks,
+    name_width,
+    new_axes,
+    pyplot,
+    settle,
+    style,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+
+__all__ = ["heat_map", "heat_map_axes", "write_values"]
+
+NO_VALUE = "0.88"
+# A cell this wide and high, in inches, holds two or three digits.
+CELL_WITH_VALUE = (0.27, 0.17)
+COLOR_BAR_INCHES, COLOR_BAR_WIDTH = 1.1, 0.2
+TITLE_INCHES = 0.7
+
+
+def heat_map_axes(ax: Axes | None, row_names: Sequence[str], column_names: Sequence[str]) -> Axes:
+    """Return axes in which the cells of a matrix and the names at its sides find room."""
+    width, height = _side(len(column_names)), _side(len(row_names))
+    upright = name_width(column_names) > width / len(column_names)
+    below = name_width(column_names) if upright else 0.2
+    return new_axes(
+        ax,
+        width + name_width(row_names) + 0.4 + COLOR_BAR_INCHES,
+        height + below + 0.4 + TITLE_INCHES,
+    )
+
+
+def heat_map(
+    ax: Axes,
+    values: NDArray[np.float64],
+    row_names: Sequence[str],
+    column_names: Sequence[str],
+    *,
+    cmap: Any,
+    limits: tuple[float, float],
+    colorbar: str | None,
+    im_kw: dict[str, Any] | None,
+) -> AxesImage:
+    """Draw shares as colours, NaN as grey; `colorbar` says what they are, None leaves it out.
+
+    What is written around the axes should be there before, for it takes room.
+    """
+    from matplotlib.image import AxesImage
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    given = {"interpolation": "nearest", "vmin": limits[0], "vmax": limits[1], "aspect": "auto"}
+    colours = pyplot().get_cmap(cmap).with_extremes(bad=NO_VALUE)
+    image = ax.imshow(values, **style({**given, "cmap": colours}, im_kw, AxesImage))
+    ax.tick_params(length=2)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    if colorbar is not None:
+        decimals = 0 if limits[1] >= 0.05 else 1
+        bar = ax.figure.colorbar(
+            image,
+            ax=ax,
+            format=PercentFormatter(1, decimals=decimals),
+            ticks=MaxNLocator(nbins=6, steps=[1, 2, 5, 10]),
+            fraction=0.05,
+            pad=0.02,
+            aspect=inches(ax)[1] / COLOR_BAR_WIDTH,
+        )
+        bar.set_label(colorbar)
+        bar.outline.set_visible(False)
+    # The names take room from the cells, and the cells say which names fit.
+    for _ in range(2):
+        name_ticks(ax, "x", column_names)
+        name_ticks(ax, "y", row_names)
+        settle(ax)
+    return image
+
+
+def write_values(
+    ax: Axes,
+    image: AxesImage,
+    values: NDArray[np.float64],
+    include_values: bool | None,
+    text_kw: dict[str, Any] | None,
+) -> NDArray[Any] | None:
+    """Write the shares in percent into the cells; by default where they are readable."""
+    from matplotlib.text import Text
+
+    n_rows, n_columns = values.shape
+    if include_values is None:
+        width, height = inches(ax)
+        enough = (width / n_columns, height / n_rows)
+        include_values = enough[0] >= CELL_WITH_VALUE[0] and enough[1] >= CELL_WITH_VALUE[1]
+    if not include_values:
+        return None
+    texts = np.full(values.shape, None, dtype=object)
+    for row, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
+        value = values[row, column]
+        background = image.cmap(image.norm(value))
+        given = {
+            "ha": "center",
+            "va": "center",
+            "fontsize": 8,
+            "color": "black" if _lightness(background) > 0.45 else "white",
+        }
+        texts[row, column] = ax.text(column, row, percent(value), **style(given, text_kw, Text))
+    return texts
+
+
+def percent(share: float) -> str:
+    """Write a share in whole percent, and never write 0 or 100 for what is not."""
+    if 0 < share < 0.005:
+        return "<1"
+    if 0.995 <= share < 1:
+        return ">99"
+    return f"{100 * share:.0f}"
+
+
+def _side(n_cells: int) -> float:
+    """Return how many inches so many cells want: values readable up to 12, names up to 75."""
+    return float(np.clip(max(min(0.45 * n_cells, 5.4), 0.18 * n_cells), 3.0, 13.5))
+
+
+def _lightness(colour: Any) -> float:
+    red, green, blue = colour[:3]
+    return float(0.299 * red + 0.587 * green + 0.114 * blue)

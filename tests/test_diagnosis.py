@@ -217,7 +217,9 @@ def test_errors_are_clear(held_out):
     with pytest.raises(NotFittedError):
         diagnose(ranker, X_test, y_test)
     ranker.fit(X, y)
-    with pytest.raises(ValueError, match=r"y holds labels that .* was not fitted with: \['rose'\]"):
+    with pytest.raises(
+        ValueError, match=r"y holds labels .* among the classes: \['rose'\]"
+    ):
         diagnose(ranker, X_test, np.r_[y_test[1:], ["rose"]])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         diagnose(ranker, X_test, y_test[1:])

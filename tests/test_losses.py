@@ -188,7 +188,7 @@ def test_scoring_errors(problem):
     X, y, _ = problem
     ranker = DuelRanker(random_state=0).fit(X, y)
     with pytest.raises(
-        ValueError, match=r"not fitted with: \['z'\]; it knows \['a', 'b', 'c', 'd'"
+        ValueError, match=r"not among the classes: \['z'\]; these are \['a', 'b', 'c', 'd'"
     ):
         top_k_scorer(1)(ranker, X[:2], ["a", "z"])
     with pytest.raises(ValueError, match="needs the true rankings"):
@@ -197,7 +197,7 @@ def test_scoring_errors(problem):
         kendall_tau_scorer()(ranker, X[:1], y[:1], ranks_true=[[1, 2, 3]])
     with pytest.raises(ValueError, match="k must be an integer from 1 to 4, got 5"):
         top_k_scorer(5)(ranker, X, y)
-    with pytest.raises(ValueError, match=r"not fitted with: \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"not among the classes: \[1, 2\]"):
         top_k_scorer(1)(ranker, X[:2], [1, 2])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         top_k_scorer(1)(ranker, X, y[:3])

@@ -452,7 +452,7 @@ def test_bad_input_is_refused_and_draws_nothing(points, ranker, display_class):
         make(DuelRanker(), X, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         make(ranker, X, y[:-1])
-    with pytest.raises(ValueError, match=r"y must hold labels of classes; \['z'\]"):
+    with pytest.raises(ValueError, match=r"y holds labels that are not among the classes: \['z'\]"):
         make(ranker, X, ["z"] * len(y))
     with pytest.raises(TypeError, match="ax must be one matplotlib Axes or None, got ndarray"):
         make(ranker, X, y, ax=np.array([None]))

@@ -38,7 +38,7 @@ from sklearn.utils import check_consistent_length
 
 from duelrank._sklearn import MetadataRequester, check_sample_weight
 from duelrank.rankers import predict_ranks
-from duelrank.rankings import check_k, check_ranks
+from duelrank.rankings import check_k, check_ranks, codes_from_labels
 
 __all__ = [
     "RankingScorer",
@@ -289,7 +289,7 @@ class TopKScorer(MetadataRequester):
         """
         ranks = predict_ranks(estimator, X)
         check_consistent_length(ranks, y)
-        codes = _codes(y, np.asarray(estimator.classes_))
+        codes = codes_from_labels(y, np.asarray(estimator.classes_), "y")
         return 1 - _average(top_k_loss(codes, ranks, self.k), sample_weight)
 
     # The body is never used: its signature tells metadata routing what may be requested.
@@ -341,19 +341,6 @@ def _check_both(
             f"and {pred.shape}."
         )
     return true, pred
-
-
-def _codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the places of the labels among the classes."""
-    place = {label: code for code, label in enumerate(classes.tolist())}
-    labels = np.asarray(y).tolist()
-    unseen = {label: None for label in labels if label not in place}
-    if unseen:
-        raise ValueError(
-            f"y holds labels that the estimator was not fitted with: {list(unseen)[:10]}; "
-            f"it knows {classes.tolist()}."
-        )
-    return np.array([place[label] for label in labels], dtype=np.intp)
 
 
 def _columns_by_label(ranks: Any, classes: Any) -> Any:

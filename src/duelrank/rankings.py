@@ -26,10 +26,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
 
 __all__ = [
     "check_k",
     "check_ranks",
+    "codes_from_labels",
     "order_from_ranks",
     "order_from_scores",
     "ranks_from_lists",
@@ -171,6 +173,36 @@ def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDAr
                 raise ValueError(f"lists must name a label once; row {row} repeats {label!r}.")
             ranks[row, code] = place
     return ranks
+
+
+def codes_from_labels(
+    labels: ArrayLike, classes: NDArray[Any], name: str = "labels"
+) -> NDArray[np.intp]:
+    """Return the places of the labels among the classes.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n,)
+        Labels of points.
+    classes : ndarray of shape (K,)
+        All labels, in the order of their codes.
+    name : str, default="labels"
+        The argument's name, for the error message.
+
+    Returns
+    -------
+    codes : ndarray of int, of shape (n,)
+        Integers 0..K−1.
+    """
+    place = {label: code for code, label in enumerate(classes.tolist())}
+    column = column_or_1d(labels).tolist()
+    unseen = {label: None for label in column if label not in place}
+    if unseen:
+        raise ValueError(
+            f"{name} holds labels that are not among the classes: {list(unseen)[:10]}; "
+            f"these are {classes.tolist()}."
+        )
+    return np.array([place[label] for label in column], dtype=np.intp)
 
 
 def check_ranks(

@@ -15,6 +15,7 @@ from sklearn.utils import check_consistent_length, column_or_1d, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from duelrank._sklearn import as_indexable, check_sample_weight, take_rows
+from duelrank.rankings import codes_from_labels
 
 __all__ = [
     "check_choice",
@@ -65,16 +66,10 @@ def check_classes(y_true: Any, classes: Any, n_classes: int) -> NDArray[Any]:
 
 def true_codes(y: Any, classes: NDArray[Any], name: str = "y_true") -> NDArray[np.intp]:
     """Return the places of the labels y among the classes."""
-    labels = column_or_1d(y).tolist()
-    if not labels:
+    codes = codes_from_labels(y, classes, name)
+    if len(codes) == 0:
         raise ValueError(f"{name} must hold at least one label, got none.")
-    place = {label: code for code, label in enumerate(classes.tolist())}
-    unknown = list(dict.fromkeys(label for label in labels if label not in place))
-    if unknown:
-        raise ValueError(
-            f"{name} must hold labels of classes; {unknown[:10]} are not among {classes.tolist()}."
-        )
-    return np.array([place[label] for label in labels], dtype=np.intp)
+    return codes
 
 
 def places_of(codes: NDArray[np.intp], ranks: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d, gen_batches
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from duelrank._pairs import n_pairs, pairs
 from duelrank._sklearn import take_rows, unwrap
 from duelrank.posteriors._noise import massart_margin, noise_constant, noise_exponent
 from duelrank.rankers import MARGIN_BLOCK_BYTES, DuelRanker
+from duelrank.rankings import codes_from_labels
 
 GAP_QUANTILES = (0.1, 0.5, 0.9)
 TABLE_ROWS = 10
@@ -190,22 +191,9 @@ def diagnose(estimator: Any, X: Any, y: Any, *, noise_exponent: float | None = N
             f"got {type(ranker).__name__}."
         )
     check_is_fitted(ranker)
-    codes = _codes(y, ranker.classes_)
+    codes = codes_from_labels(y, ranker.classes_, "y")
     gaps, won = _own_duels(ranker, X, codes)
     return _judge(ranker.classes_, codes, gaps, won, noise_exponent)
-
-
-def _codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the places of the labels among the classes."""
-    place = {label: code for code, label in enumerate(classes.tolist())}
-    labels = column_or_1d(y).tolist()
-    unseen = {label: None for label in labels if label not in place}
-    if unseen:
-        raise ValueError(
-            f"y holds labels that the estimator was not fitted with: {list(unseen)[:10]}; "
-            f"it knows {classes.tolist()}."
-        )
-    return np.array([place[label] for label in labels], dtype=np.intp)
 
 
 def _own_duels(

@@ -14,6 +14,7 @@ MODULES = [
     "posteriors",
     "rankers",
     "rankings",
+    "report",
     "tournaments",
 ]
 
@@ -42,6 +43,7 @@ def test_public_names_are_exact():
         "predict_ranks",
         "predict_top",
         "rankings",
+        "report",
         "tournaments",
     ]
 

@@ -12,7 +12,8 @@ The path from data to a ranking, with the shapes of n points, K labels and P = K
 - :mod:`duelrank.rankers` walk the whole path as a scikit-learn classifier.
 
 Beside the path: :mod:`duelrank.posteriors` and :mod:`duelrank.bounds` say what can be known,
-:mod:`duelrank.datasets` holds data to try it on, :mod:`duelrank.plotting` draws.
+:mod:`duelrank.datasets` holds data to try it on, :mod:`duelrank.plotting` draws, and
+:mod:`duelrank.report` writes a page about a fitted ranker.
 
 Names are imported when they are first used, so that ``import duelrank`` costs next to nothing.
 """  # noqa: E501
@@ -23,7 +24,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from duelrank import bounds, datasets, losses, plotting, posteriors, rankings, tournaments
+    from duelrank import (
+        bounds,
+        datasets,
+        losses,
+        plotting,
+        posteriors,
+        rankings,
+        report,
+        tournaments,
+    )
     from duelrank._pairs import pairs
     from duelrank.duels import EstimatorDuels, LogisticDuels, LogisticDuelsCV, StumpDuels
     from duelrank.rankers import DuelRanker, predict_order, predict_ranks, predict_top
@@ -46,6 +56,7 @@ __all__ = [
     "predict_ranks",
     "predict_top",
     "rankings",
+    "report",
     "tournaments",
 ]
 

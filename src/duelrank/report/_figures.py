@@ -1,0 +1,188 @@
+"""Figures as inline SVG: numbers in, markup out.
+
+Figures are drawn 360 units wide, about the width of a phone, so that their text stays readable
+there; colours and fonts are those of the page's style sheet. Each has a title for those who
+cannot see it, and stands next to a table or sentence with the same numbers.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+WIDTH, HEIGHT = 360, 220
+LEFT, RIGHT, TOP, BOTTOM = 44, 14, 14, 42
+WIDEST_BAR = 60
+
+
+def curves(
+    title: str,
+    series: Sequence[tuple[str, str, Sequence[float]]],
+    x_label: str,
+) -> str:
+    """Draw shares over 1, 2, …, k.
+
+    Parameters
+    ----------
+    title : str
+        What the figure shows.
+    series : sequence of (class, name, shares)
+        The style-sheet class, the name in the legend and the values of every curve.
+    x_label : str
+        What is counted along the horizontal axis.
+    """
+    n = max(len(shares) for _, _, shares in series)
+    lowest = min(min(shares) for _, _, shares in series)
+    bottom = min(0.9, int(lowest * 10) / 10)
+    step = 0.1 if bottom >= 0.5 else 0.2
+    if bottom >= 0.85:
+        step = 0.02
+
+    def x(k: float) -> float:
+        return LEFT + (k - 1) / max(n - 1, 1) * (WIDTH - LEFT - RIGHT)
+
+    def y(share: float) -> float:
+        return TOP + (1 - share) / (1 - bottom) * (HEIGHT - TOP - BOTTOM)
+
+    parts = []
+    level = 1.0
+    while level > bottom - 1e-9:
+        parts.append(_grid_line(y(level), f"{level:.0%}"))
+        level -= step
+    every = max(1, -(-n // 10))
+    for k in range(1, n + 1):
+        if k == 1 or k % every == 0:
+            parts.append(_text(x(k), HEIGHT - BOTTOM + 16, str(k), "middle"))
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_label, "middle"))
+    for style, name, shares in series:
+        at = [(x(k), y(share)) for k, share in enumerate(shares, start=1)]
+        path = " ".join(f"{px:.1f},{py:.1f}" for px, py in at)
+        parts.append(f'<polyline class="curve {style}" points="{path}"/>')
+        if n <= 30:
+            for k, ((px, py), share) in enumerate(zip(at, shares, strict=True), start=1):
+                hint = html.escape(f"{name}: {share:.1%} among the first {k}")
+                parts.append(
+                    f'<circle class="dot {style}" cx="{px:.1f}" cy="{py:.1f}" r="3">'
+                    f"<title>{hint}</title></circle>"
+                )
+    return _figure(title, parts)
+
+
+def bars(
+    title: str,
+    heights: Sequence[tuple[str, float]],
+    x_label: str,
+    *,
+    values: Sequence[str] | None = None,
+    end: str | None = None,
+) -> str:
+    """Draw named bars.
+
+    Parameters
+    ----------
+    title : str
+        What the figure shows.
+    heights : sequence of (name, share)
+        The bars, from left to right.
+    x_label : str
+        What the names are.
+    values : sequence of str, optional
+        What is written above the bars; by default the share in percent.
+    end : str, optional
+        Makes a histogram: bars touch, names are those of their left edges, and this one stands at
+        the right end.
+    """
+    highest = max((share for _, share in heights), default=0) or 1.0
+    slot = min(WIDEST_BAR, (WIDTH - 2 * RIGHT) / max(len(heights), 1))
+    floor = HEIGHT - BOTTOM
+    every = max(1, -(-len(heights) // 12))
+    gap = 0.12 if end is None else 0.02
+    parts = []
+    for number, (name, share) in enumerate(heights):
+        left = RIGHT + number * slot
+        height = share / highest * (floor - TOP - 16)
+        value = values[number] if values is not None else f"{share:.0%}"
+        parts.append(
+            f'<rect class="block" x="{left + slot * gap:.1f}" y="{floor - height:.1f}" '
+            f'width="{slot * (1 - 2 * gap):.1f}" height="{max(height, 0.5):.1f}">'
+            f"<title>{html.escape(f'{name}: {value}')}</title></rect>"
+        )
+        if slot >= 27:
+            parts.append(_text(left + slot / 2, floor - height - 5, value, "middle"))
+        if number % every == 0:
+            middle = left + slot / 2 if end is None else left
+            parts.append(_text(middle, floor + 16, name, "middle"))
+    parts.append(
+        f'<line class="axis" x1="{RIGHT}" x2="{WIDTH - RIGHT}" y1="{floor}" y2="{floor}"/>'
+    )
+    if end is not None:
+        parts.append(_text(WIDTH - RIGHT, floor + 16, end, "middle"))
+    parts.append(_text(WIDTH / 2, HEIGHT - 6, x_label, "middle"))
+    return _figure(title, parts)
+
+
+def scatter(title: str, points: Sequence[tuple[float, float]], x_label: str, y_label: str) -> str:
+    """Draw shares against shares on equal axes, with the diagonal.
+
+    Parameters
+    ----------
+    title : str
+        What the figure shows.
+    points : sequence of (x, y)
+        Shares between 0 and 1.
+    x_label, y_label : str
+        What is drawn along the axes.
+    """
+    highest = max((max(point) for point in points), default=0.0)
+    step = next((s for s in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2) if 5 * s >= highest), 0.2)
+    end = 5 * step
+    decimals = 1 if step == 0.005 else 0
+
+    def x(share: float) -> float:
+        return LEFT + share / end * (WIDTH - LEFT - RIGHT)
+
+    def y(share: float) -> float:
+        return HEIGHT - BOTTOM - share / end * (HEIGHT - TOP - BOTTOM - 14)
+
+    parts = [_text(6, TOP, y_label, "start")]
+    for level in (step * number for number in range(6)):
+        parts.append(_grid_line(y(level), f"{level:.{decimals}%}"))
+        # At the corner two names meet.
+        anchor = "middle" if level > 0 else "start"
+        parts.append(_text(x(level), HEIGHT - BOTTOM + 18, f"{level:.{decimals}%}", anchor))
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_label, "middle"))
+    parts.append(
+        f'<line class="diagonal" x1="{x(0):.1f}" y1="{y(0):.1f}" '
+        f'x2="{x(end):.1f}" y2="{y(end):.1f}"/>'
+    )
+    parts += [f'<circle class="scatter" cx="{x(a):.1f}" cy="{y(b):.1f}" r="3"/>' for a, b in points]
+    return _figure(title, parts)
+
+
+def meter(share: float, style: str = "") -> str:
+    """Draw a share as a small bar for a table; its number stands beside it."""
+    width = 100 * min(max(share, 0.0), 1.0)
+    return (
+        '<svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="rest" width="100" height="8"/>'
+        f'<rect class="part {style}" width="{width:.1f}" height="8"/></svg>'
+    )
+
+
+def _figure(title: str, parts: Sequence[str]) -> str:
+    title = html.escape(title)
+    return (
+        f'<svg class="figure" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _grid_line(y: float, name: str) -> str:
+    return (
+        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        + _text(LEFT - 6, y + 4, name, "end")
+    )
+
+
+def _text(x: float, y: float, words: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(words)}</text>'

@@ -1,0 +1,295 @@
+"""One page out of a model and a table: validation, thinning, and a write that is whole or not."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from duelrank import __version__
+from duelrank._sklearn import as_indexable, unwrap
+from duelrank.posteriors import diagnose
+from duelrank.rankers import DuelRanker
+from duelrank.rankings import codes_from_labels
+from duelrank.report import _hardness, _sections
+from duelrank.report._facts import Facts, gather
+from duelrank.report._markup import Section
+from duelrank.report._points import bytes_per_point, encode, small_integers
+from duelrank.report._text import LONGEST, as_json, count, foreign, plain
+
+MOST_BYTES = 1_950_000
+NOTES_BYTES = 10_000  # what the last sentences of the page may add to what was measured
+
+
+def write_report(
+    model: Any,
+    X: Any,
+    y: Any,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    names: Any = None,
+    random_state: Any = 0,
+) -> Path:
+    """Write a report about a fitted ranker as one self-contained HTML file.
+
+    The file appears whole or not at all: what stood at `path` stays until the new one is complete.
+
+    Parameters
+    ----------
+    model : DuelRanker, or pipeline or search that ends in one
+        Fitted.
+    X : array-like, dataframe or sparse matrix with n rows
+        The points, as `model` takes them. Held-out points tell more than training points.
+    y : array-like of shape (n,) or None
+        Their labels. Without them the page has no accuracies and no diagnosis of the duels.
+    path : str or path-like
+        Where to write.
+    title : str, default=None
+        Heading of the page; "Label rankings" by default.
+    names : array-like of shape (n,), default=None
+        Names of the rows, for the browser of points. By default rows have their number only.
+    random_state : int, RandomState instance or None, default=0
+        Draws the rows that can be browsed where not all fit into two megabytes.
+
+    Returns
+    -------
+    path : Path
+        Where it was written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from duelrank import DuelRanker
+    >>> from duelrank.report import write_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = write_report(DuelRanker(random_state=0).fit(X, y), X, y, Path(folder, "r.html"))
+    ...     print(path.read_text(encoding="utf-8")[:15])
+    <!DOCTYPE html>
+    """
+    page = render_report(model, X, y, title=title, names=names, random_state=random_state)
+    path = Path(path)
+    # Beside the target, so that the last step is a rename within one file system.
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(unfinished, "x", encoding="utf-8", newline="\n") as file:
+            file.write(page)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def render_report(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    title: str | None = None,
+    names: Any = None,
+    random_state: Any = 0,
+) -> str:
+    """Return the page that `write_report` writes.
+
+    Parameters
+    ----------
+    model, X, y, title, names, random_state
+        As in `write_report`.
+
+    Returns
+    -------
+    page : str
+        HTML, to be encoded as UTF-8.
+    """
+    job = _check(model, X, y, names)
+    rng = check_random_state(random_state)
+    drawn = _draw(rng, job)
+    browsed = np.sort(drawn)
+    facts = gather(job.ranker, job.X, job.codes, browsed)
+    title = "Label rankings" if title is None else title
+    sections = _all_sections(facts, job)
+    bare = _page(title, facts, job, sections, browsed[:0])
+    rows = _that_fit(drawn, job, MOST_BYTES - NOTES_BYTES - len(bare.encode()))
+    return _page(title, facts, job, sections, rows, np.searchsorted(browsed, rows))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What was asked for, checked."""
+
+    model: Any
+    ranker: DuelRanker
+    X: Any
+    codes: NDArray[np.intp] | None
+    y: Any
+    labels: list[str]
+    names: list[str] | None
+    clipped: bool
+
+    @property
+    def has_posteriors(self) -> bool:
+        return hasattr(self.ranker, "predict_proba")
+
+
+def _check(model: Any, X: Any, y: Any, names: Any) -> _Job:
+    if hasattr(model, "fit"):
+        check_is_fitted(model)
+    ranker, X = unwrap(model, as_indexable(X))
+    if not isinstance(ranker, DuelRanker):
+        raise TypeError(
+            "model must be a fitted DuelRanker, or a pipeline or search that ends in one; "
+            f"got {type(ranker).__name__}."
+        )
+    check_is_fitted(ranker)
+    X = as_indexable(X)
+    if X.shape[0] == 0:
+        raise ValueError("X must hold at least one row, got none.")
+    codes = None
+    if y is not None:
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
+        codes = codes_from_labels(y, ranker.classes_, "y")
+    texts = [str(label) for label in ranker.classes_.tolist()]
+    if names is not None:
+        names = [str(name) for name in column_or_1d(names).tolist()]
+        if len(names) != X.shape[0]:
+            raise ValueError(
+                f"names must name every row of X: {X.shape[0]} of them, got {len(names)}."
+            )
+    return _Job(
+        model=model,
+        ranker=ranker,
+        X=X,
+        codes=codes,
+        y=y,
+        labels=[plain(text) for text in texts],
+        names=None if names is None else [plain(name) for name in names],
+        clipped=any(len(text) > LONGEST for text in [*texts, *(names or [])]),
+    )
+
+
+def _draw(rng: np.random.RandomState, job: _Job) -> NDArray[np.intp]:
+    """Return the rows that might fit, in the order in which they are taken."""
+    most = MOST_BYTES // bytes_per_point(len(job.labels), job.has_posteriors)
+    return rng.permutation(job.X.shape[0])[:most]
+
+
+def _that_fit(drawn: NDArray[np.intp], job: _Job, room: int) -> NDArray[np.intp]:
+    """Return as many of the first rows drawn as there is room for, at least one, increasing."""
+    costs = np.full(len(drawn), bytes_per_point(len(job.labels), job.has_posteriors))
+    if job.names is not None:
+        costs += np.array([len(as_json(job.names[row])) + 1 for row in drawn.tolist()])
+    n_fitting = int(np.searchsorted(np.cumsum(costs), room, side="right"))
+    return np.sort(drawn[: max(n_fitting, 1)])
+
+
+def _all_sections(facts: Facts, job: _Job) -> list[Section]:
+    sections = [_sections.glance(facts, job.model, job.ranker)]
+    if facts.place is not None:
+        diagnosis = diagnose(job.ranker, job.X, job.y)
+        sections += [
+            _sections.top_k(facts),
+            _sections.labels(facts, job.labels),
+            _hardness.hardest_pairs(diagnosis, job.labels),
+            _hardness.noise(diagnosis, job.labels),
+        ]
+    else:
+        sections.append(_sections.labels(facts, job.labels))
+    if facts.n_classes > 2:
+        sections.append(_sections.cycles(facts, job.labels, job.ranker))
+    return sections
+
+
+def _page(
+    title: str,
+    facts: Facts,
+    job: _Job,
+    sections: Sequence[Section],
+    rows: NDArray[np.intp],
+    packed: NDArray[np.intp] | None = None,
+) -> str:
+    """Put the page together, with these rows to browse."""
+    style, script = _part("page.css"), _part("page.js")
+    notes = _sections.notes(facts, job.has_posteriors, len(rows), job.clipped)
+    links = [*((s.anchor, s.heading) for s in sections), ("points", "Point by point")]
+    links.append((notes.anchor, notes.heading))
+    return _fill(
+        _part("page.html"),
+        title=foreign(title).removeprefix("<bdi>").removesuffix("</bdi>"),
+        heading=foreign(title),
+        version=__version__,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        lead=_sections.lead(facts),
+        navigation="".join(f'<li><a href="#{anchor}">{words}</a></li>' for anchor, words in links),
+        sections="".join(section.html() for section in sections),
+        browsing=_browsing(facts, len(rows)),
+        notes=notes.html(),
+        data=as_json(_data(facts, job, rows, rows[:0] if packed is None else packed)),
+    )
+
+
+def _browsing(facts: Facts, n_browsed: int) -> str:
+    if n_browsed == facts.n_rows:
+        return ""
+    return (
+        f"<p>{count(n_browsed)} of {count(facts.n_rows)} rows, drawn at random, can be looked at "
+        "one by one; all summaries above are over all rows.</p>"
+    )
+
+
+def _data(
+    facts: Facts, job: _Job, rows: NDArray[np.intp], packed: NDArray[np.intp]
+) -> dict[str, Any]:
+    """Return what the script reads."""
+    numbers = facts.points[packed].encoded()
+    small = small_integers(facts.n_classes)
+    numbers["largest_cycle"] = encode(facts.largest_cycle[rows].astype(small))
+    numbers["upsets"] = encode(facts.upsets[rows].astype(np.uint32))
+    numbers["exact"] = encode(facts.exact[rows].astype(np.uint8))
+    if facts.codes is not None and facts.place is not None:
+        numbers["truth"] = encode(facts.codes[rows].astype(small))
+        numbers["place"] = encode(facts.place[rows].astype(small))
+    if len(rows) < facts.n_rows:
+        numbers["rows"] = encode(rows.astype(np.uint32))
+    ranked_by = _sections.RANKED_BY[job.ranker.aggregation]
+    return {
+        "classes": job.labels,
+        "names": None if job.names is None else [job.names[row] for row in rows.tolist()],
+        "hasProbabilities": job.has_posteriors,
+        "resolution": f"{ranked_by} {_sections.TIES_BY[job.ranker.ties]}",
+        "fields": numbers,
+    }
+
+
+def _fill(template: str, **contents: str) -> str:
+    """Fill all gaps in one pass: what is filled in is never searched for gaps."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda gap: contents[gap[1]], template)
+
+
+def _part(name: str) -> str:
+    return resources.files("duelrank.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

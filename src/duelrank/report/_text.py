@@ -1,0 +1,57 @@
+"""Text for the page: whatever a user's file holds is shown, and never understood as markup.
+
+Labels, names and titles are *foreign*: they go through `foreign` into HTML and SVG, and through
+`as_json` into the data of the script. Control characters, which HTML forbids even escaped, and
+halves of surrogate pairs, which UTF-8 cannot hold, become U+FFFD.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any
+
+LONGEST = 120  # characters of a label or name that the page shows
+
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def plain(value: Any) -> str:
+    """Return what is shown of a label, name or title: one line, not longer than can be read."""
+    text = _FORBIDDEN.sub("�", re.sub(r"\s+", " ", str(value))).strip()
+    if len(text) > LONGEST:
+        text = text[: LONGEST - 1] + "…"
+    return text or "(empty)"
+
+
+def foreign(value: Any) -> str:
+    """Return a label, name or title as HTML, its writing direction kept to itself."""
+    return f"<bdi>{html.escape(plain(value))}</bdi>"
+
+
+def preformatted(value: Any) -> str:
+    """Return text of several lines as HTML."""
+    lines = (_FORBIDDEN.sub("�", line) for line in str(value).splitlines())
+    return html.escape("\n".join(lines))
+
+
+def as_json(value: Any) -> str:
+    """Return JSON that can stand inside a script element: ASCII without ``<``, ``>`` and ``&``."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_MARKUP)
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """Return a share as the library prints it."""
+    return f"{share:.{decimals}%}"
+
+
+def count(number: int) -> str:
+    """Return a whole number with thousands told apart."""
+    return f"{number:,}"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number and its noun."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"

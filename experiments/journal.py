@@ -1,0 +1,101 @@
+"""Long computations as tasks on all cores that can be stopped and go on where they stopped.
+
+What a task returns is appended to a journal, a file of JSON lines under ``output/experiments``. A
+task found in the journal is not run again, unless the settings or the versions changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import joblib
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from experiments.results import Row, versions
+
+FOLDER = Path(__file__).parent.parent / "output" / "experiments"
+
+Task = dict[str, Any]
+
+
+def run(
+    name: str,
+    function: Callable[..., list[Row]],
+    tasks: Sequence[Task],
+    settings: dict[str, Any],
+    *,
+    n_jobs: int = -1,
+) -> list[Row]:
+    """Run ``function(**task)`` for every task not in the journal, and return all rows.
+
+    Parameters
+    ----------
+    name : str
+        Name of the journal.
+    function : callable
+        Takes a task's items as keyword arguments and returns rows. Each call has one thread.
+    tasks : sequence of dict
+        Items that JSON can hold. Rows are returned in the order of the tasks, whatever the order
+        in which they are done. The longest should come first.
+    settings : dict
+        What the rows depend on besides their task; if it changed, the journal starts anew.
+    n_jobs : int, default=-1
+        Number of processes, all cores by default.
+
+    Returns
+    -------
+    rows : list of dict
+        The rows of all tasks, each with the items of its task in front.
+    """
+    path = FOLDER / f"{name}.jsonl"
+    # As JSON gives it back: tuples are lists there.
+    head = json.loads(json.dumps({"settings": settings, "versions": versions()}))
+    done = _read(path, head)
+    open_tasks = [task for task in tasks if _key(task) not in done]
+    if len(open_tasks) < len(tasks):
+        print(f"{name}: {len(tasks) - len(open_tasks)} of {len(tasks)} tasks are done already")
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    calls = (joblib.delayed(_call)(function, task) for task in open_tasks)
+    with path.open("a") as journal, _bar() as bar:
+        shown = bar.add_task(name, total=len(tasks), completed=len(tasks) - len(open_tasks))
+        for task, rows in parallel(calls):
+            journal.write(json.dumps({"task": task, "rows": rows}) + "\n")
+            journal.flush()
+            done[_key(task)] = rows
+            bar.advance(shown)
+    return [task | row for task in tasks for row in done[_key(task)]]
+
+
+def _call(function: Callable[..., list[Row]], task: Task) -> tuple[Task, list[Row]]:
+    return task, function(**task)
+
+
+def _key(task: Task) -> str:
+    return json.dumps(task, sort_keys=True)
+
+
+def _read(path: Path, head: dict[str, Any]) -> dict[str, list[Row]]:
+    """Return the rows of the tasks in the journal; leave a new journal if there is none to use."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    if not lines or json.loads(lines[0]) != head:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(head) + "\n")
+        return {}
+    entries = []
+    for line in lines[1:]:
+        try:
+            entries.append(json.loads(line))
+        except json.JSONDecodeError:  # the run was stopped while it wrote this line
+            continue
+    # What was cut off must not run into the next line.
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in [head, *entries]))
+    return {_key(entry["task"]): entry["rows"] for entry in entries}
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    )

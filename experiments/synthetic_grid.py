@@ -1,0 +1,112 @@
+"""Exact stumps on the synthetic family, over sample sizes (paper, Figure 2 and supplement).
+
+100 trials for every sample size and noise exponent; each is judged on 1,000 test points by the
+Kendall distance to the optimal ranking, the share of wrong rankings, and the share of tournaments
+with a cycle. Ties are broken at random, as the paper breaks them arbitrarily.
+"""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from duelrank import StumpDuels
+from duelrank.datasets import make_label_ranking
+from duelrank.losses import kendall_distance
+from duelrank.posteriors import optimal_ranks
+from duelrank.rankings import ranks_from_scores
+from duelrank.tournaments import beats_from_margins, copeland_scores, is_transitive
+from experiments import journal, results
+from experiments.results import Row
+
+NAME = "synthetic_grid"
+SEED = 2020
+NOISE_EXPONENTS = (0.2, 0.8)
+SAMPLE_SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+N_TRIALS = 100
+TRIALS_OF_TASK = 20
+N_TEST = 1_000
+N_CLASSES = 8
+MEASURES = {
+    "kendall": "Kendall distance",
+    "wrong": "share of wrong rankings",
+    "cycles": "share of points with a cycle",
+}
+
+
+def compute() -> None:
+    """Run all trials."""
+    tasks = [
+        {"noise_exponent": noise_exponent, "n_samples": n_samples, "first_trial": first_trial}
+        for n_samples in reversed(SAMPLE_SIZES)
+        for noise_exponent in NOISE_EXPONENTS
+        for first_trial in range(0, N_TRIALS, TRIALS_OF_TASK)
+    ]
+    settings = {"seed": SEED, "trials": N_TRIALS, "test_points": N_TEST, "depth": 2}
+    rows = journal.run(NAME, run_trials, tasks, settings)
+    for row in rows:
+        del row["first_trial"]
+    results.write(NAME, rows, **settings)
+
+
+def draw() -> None:
+    """Draw one row of boxplots per measure, one column per noise exponent."""
+    table = results.read(NAME)
+    figure, panels = plt.subplots(
+        len(MEASURES), len(NOISE_EXPONENTS), figsize=(9, 9), sharex=True, sharey="row",
+        layout="constrained",
+    )  # fmt: skip
+    for row, (measure, title) in zip(panels, MEASURES.items(), strict=True):
+        for axes, noise_exponent in zip(row, NOISE_EXPONENTS, strict=True):
+            mine = table["noise_exponent"] == noise_exponent
+            boxes = [table[measure][mine & (table["n_samples"] == n)] for n in SAMPLE_SIZES]
+            axes.boxplot(
+                boxes,
+                patch_artist=True,
+                flierprops={"marker": ".", "markersize": 3},
+                boxprops={"facecolor": "#9ecae1"},
+                medianprops={"color": "black"},
+            )
+            axes.grid(axis="y", alpha=0.3)
+            axes.set_ylim(bottom=0)
+        row[0].set_ylabel(title)
+    for axes, noise_exponent in zip(panels[0], NOISE_EXPONENTS, strict=True):
+        axes.set_title(f"α = {noise_exponent}")
+    for axes in panels[-1]:
+        axes.set_xticks(range(1, len(SAMPLE_SIZES) + 1), [f"{n:,}" for n in SAMPLE_SIZES])
+        axes.tick_params(axis="x", rotation=45)
+        axes.set_xlabel("training points n")
+    results.save_figure(figure, NAME)
+    plt.close(figure)
+
+
+def run_trials(noise_exponent: float, n_samples: int, first_trial: int) -> list[Row]:
+    """Run some trials and measure each."""
+    rows = []
+    for trial in range(first_trial, first_trial + TRIALS_OF_TASK):
+        ranks_true, ranks, beats = rank_test_points(noise_exponent, n_samples, trial)
+        distances = kendall_distance(ranks_true, ranks)
+        rows.append(
+            {
+                "trial": trial,
+                "kendall": float(distances.mean()),
+                "wrong": float(np.mean(distances > 0)),
+                "cycles": float(np.mean(~is_transitive(beats))),
+            }
+        )
+    return rows
+
+
+def rank_test_points(
+    noise_exponent: float, n_samples: int, trial: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fit stumps, and return the optimal and predicted ranks and the tournaments of test points."""
+    rng = np.random.RandomState([SEED, round(1000 * noise_exponent), n_samples, trial])
+    X, y, _ = make_label_ranking(n_samples, noise_exponent, random_state=rng)
+    X_test, _, eta = make_label_ranking(N_TEST, noise_exponent, random_state=rng)
+    # Labels are numbered at random, so that what goes by number (empty duels, ties) is random.
+    number = rng.permutation(N_CLASSES)
+    duels = StumpDuels().fit(X, number[y], N_CLASSES)
+    beats = beats_from_margins(duels.margins(X_test), N_CLASSES)[:, number][:, :, number]
+    drawn = copeland_scores(beats) - number / N_CLASSES
+    return optimal_ranks(eta), ranks_from_scores(drawn), beats

@@ -16,16 +16,16 @@ from duelrank._pairs import n_pairs, pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
-from duelrank.duels._logistic_objective import Floats, crew, wrong_side
-from duelrank.duels._logistic_preconditioner import Diagonal, OwnHessians, own_hessians_pay
+from duelrank.duels._logistic_objective import Floats, crew, stack, wrong_side
 from duelrank.duels._logistic_rows import (
     ClassWeights,
+    Plan,
     RowTable,
     check_positive,
     check_rows,
     check_settings,
-    label_blocks,
-    tiles,
+    drop_weightless,
+    duel_blocks,
 )
 from duelrank.duels._logistic_solver import solve
 from duelrank.duels._protocol import Engine
@@ -289,43 +289,35 @@ class LogisticDuels(LinearDuels):
         check_positive("C", self.C)
         check_settings(self)
         X, codes, weights = check_rows(self, X, codes, n_classes, sample_weight)
-        if weights is not None and not weights.all():
-            seen = weights > 0
-            X, codes, weights = X[seen], codes[seen], weights[seen]
+        weights, X, codes = drop_weightless(weights, X, codes)
         class_weights = ClassWeights.of_rows(self.class_weight, codes, n_classes, weights)
         counts = np.bincount(codes, minlength=n_classes)
         n_duels = n_pairs(n_classes)
         coef = np.zeros((n_duels, X.shape[1]), dtype=X.dtype)
         intercept = one_sided_intercepts(counts).astype(X.dtype)
         decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
-        most_bytes = self.working_memory * 2**20
-        parts = list(tiles(counts, X.shape[1] + self.fit_intercept, most_bytes))
-        one = len(parts) == 1
-        rows_of_duel = 2 * len(codes) / int(np.count_nonzero(counts))
-        largest = max(map(len, parts), default=0)
-        own = isinstance(X, np.ndarray) and own_hessians_pay(
-            rows_of_duel, X.shape[1] + self.fit_intercept, largest, most_bytes
-        )
+        plan = Plan.of(X, counts, X.shape[1] + self.fit_intercept, 1, self.working_memory)
+        one = len(plan.tiles) == 1
         progress = Progress(
             self,
-            self.max_iter if one else len(parts),
+            self.max_iter if one else len(plan.tiles),
             "iteration" if one else "tile",
             bool(self.verbose),
         )
         with crew() as threads, progress:
-            table = RowTable(X, codes, n_classes, weights, self.fit_intercept, not own, threads)
-            for duels in parts:
-                blocks = label_blocks(table, n_classes, duels, self.C, class_weights)
+            rotate = not plan.own_hessians
+            table = RowTable(X, codes, n_classes, weights, self.fit_intercept, rotate, threads)
+            for duels in plan.tiles:
+                everyone = np.ones((1, 1), dtype=bool)
+                blocks = duel_blocks(table, n_classes, duels, self.C, class_weights, everyone)
                 solution = solve(
-                    blocks,
+                    stack(blocks),
                     table.penalty,
                     np.zeros((len(duels), len(table.penalty))),
                     tol=self.tol,
                     max_iter=self.max_iter,
                     crew=threads,
-                    preconditioner=OwnHessians(table.penalty, len(duels), cold=True)
-                    if own
-                    else Diagonal(table.penalty, len(duels)),
+                    preconditioner=plan.preconditioner(table.penalty, len(duels), cold=True),
                     on_iteration=progress.step if one else lambda: None,
                 )
                 coef[duels], intercept[duels] = table.unscale(solution.weights)
@@ -348,18 +340,20 @@ def one_sided_intercepts(counts: NDArray[np.intp]) -> Floats:
     return ONE_SIDED_MARGIN * (seen[second] - seen[first])
 
 
-def warn_unless_converged(converged: NDArray[np.bool_], n_classes: int, max_iter: int) -> None:
-    """Name the duels that have not converged."""
-    missing = np.flatnonzero(~converged)
+def warn_unless_converged(
+    converged: NDArray[np.bool_], n_classes: int, max_iter: int, models: str = "duels"
+) -> None:
+    """Count the models that have not converged, (K(K−1)/2, …), and name their duels."""
+    missing = np.flatnonzero(~converged.reshape(len(converged), -1).all(axis=1))
     if len(missing) == 0:
         return
     first, second = pairs(n_classes)
     named = ", ".join(f"{first[d]}-{second[d]}" for d in missing[:10])
     more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
     warnings.warn(
-        f"{len(missing)} of {len(converged)} duels did not converge within max_iter={max_iter} "
-        f"iterations, by the numbers of their labels: {named}{more}. Raise max_iter or tol, or "
-        "lower C.",
+        f"{np.count_nonzero(~converged)} of {converged.size} {models} did not converge within "
+        f"max_iter={max_iter} iterations, by the numbers of their labels: {named}{more}. Raise "
+        "max_iter or tol, or lower C.",
         ConvergenceWarning,
         stacklevel=3,
     )

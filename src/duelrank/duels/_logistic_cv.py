@@ -1,16 +1,20 @@
-"""LogisticDuelsCV: penalties by cross-validation, all fits in two batched solves."""
+"""LogisticDuelsCV: penalties by cross-validation, the models of all duels and folds in one solve.
+
+From the smallest C to the largest, all duels on all folds are solved together; then all duels on
+all rows, each with its best C.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
-from duelrank._pairs import n_pairs, pairs
+from duelrank._pairs import n_pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank.duels._logistic import (
@@ -18,25 +22,28 @@ from duelrank.duels._logistic import (
     one_sided_intercepts,
     warn_unless_converged,
 )
-from duelrank.duels._logistic_objective import Block, Crew, Floats, crew, folded_margins
-from duelrank.duels._logistic_preconditioner import (
-    Diagonal,
-    OwnHessians,
-    Preconditioner,
-    own_hessians_pay,
+from duelrank.duels._logistic_objective import (
+    Block,
+    Crew,
+    Floats,
+    crew,
+    folded_margins,
+    stack,
 )
 from duelrank.duels._logistic_rows import (
     ClassWeights,
+    Plan,
     RowTable,
     check_positive,
     check_rows,
     check_settings,
-    tiles,
+    drop_weightless,
+    duel_blocks,
 )
 from duelrank.duels._logistic_solver import Solution, solve
 
 SCORINGS = ("accuracy", "balanced_accuracy", "neg_log_loss")
-# Held-out scores move by less than a row when fits are this good.
+# Of models on folds, only the scores matter: they do not move any more when fits are this good.
 FOLD_TOL = 1e-6
 
 
@@ -44,8 +51,10 @@ class LogisticDuelsCV(LinearDuels):
     """Logistic duels whose penalties are chosen by cross-validation.
 
     For every duel, every C and every fold a model is fitted, as scikit-learn's
-    ``LogisticRegressionCV`` does one by one. Here the models of all C's on all rows are solved
-    together first, and then those of all folds, each from the solution on all rows.
+    ``LogisticRegressionCV`` does one by one. Here all duels and folds of a C are solved together,
+    from the smallest C to the largest, each model from where its own solutions for smaller C's
+    lead to, never from a model that has seen its held-out rows; at last all duels on all rows, with
+    the best C's.
 
     Parameters
     ----------
@@ -64,15 +73,17 @@ class LogisticDuelsCV(LinearDuels):
     class_weight : dict or "balanced", default=None
         As in `LogisticDuels`; "balanced" goes by all rows, in every fold.
     tol : float, default=1e-8
-        Relative Newton decrement below which a duel has converged, for the models on all rows.
+        Relative Newton decrement below which a duel has converged, for the models on all rows; for
+        those on folds, 1e-6 if that is larger.
     max_iter : int, default=100
-        Most Newton iterations.
+        Most Newton iterations, for every C.
     dtype : {"float64", "float32"}, default=None
-        Precision of the coefficients; by default that of X. The fits on folds are in single
-        precision.
+        Precision of the coefficients; by default that of X. In "float64" only the last iterations
+        take gradients in double precision.
     working_memory : float, default=512
         Mebibytes that the intermediate results of a fit should take, by estimate; folds that
-        overlap, as those of ShuffleSplit, take more.
+        overlap, as those of ShuffleSplit, take more, and so does ``shared_C=True``: it keeps a
+        starting point for every duel and C.
     verbose : bool, default=False
         Whether to show progress on standard error.
 
@@ -84,6 +95,8 @@ class LogisticDuelsCV(LinearDuels):
         The chosen C of every duel.
     scores_ : ndarray of shape (K(K−1)/2, n_folds, n_Cs)
         Scores on the held-out rows; NaN where a duel misses a label in a fold.
+    fold_converged_ : ndarray of bool, of shape (K(K−1)/2, n_folds, n_Cs)
+        Whether the models behind the scores converged; a warning counts those that did not.
     coef_, intercept_, decrement_, converged_, n_iter_, n_classes_
         As in `LogisticDuels`, for the models on all rows with the chosen C's.
     n_features_in_ : int
@@ -153,11 +166,9 @@ class LogisticDuelsCV(LinearDuels):
         if self.scoring not in SCORINGS:
             raise ValueError(f"scoring must be one of {SCORINGS}, got {self.scoring!r}.")
         X, codes, weights = check_rows(self, X, codes, n_classes, sample_weight)
-        folds = Folds.of(self.cv, X, codes)
-        if weights is not None and not weights.all():
-            seen = weights > 0
-            X, codes, weights = X[seen], codes[seen], weights[seen]
-            folds = Folds(folds.train[seen], folds.test[seen])
+        train, test = _split(self.cv, X, codes)
+        weights, X, codes, train, test = drop_weightless(weights, X, codes, train, test)
+        folds = Folds(train, test)
         counts = np.bincount(codes, minlength=n_classes)
         class_weights = ClassWeights.of_rows(self.class_weight, codes, n_classes, weights)
 
@@ -166,246 +177,226 @@ class LogisticDuelsCV(LinearDuels):
         intercept = one_sided_intercepts(counts).astype(X.dtype)
         decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
         scores = np.full((n_duels, folds.n_folds, len(Cs)), np.nan)
-        solutions = []
-        most_bytes = self.working_memory * 2**20
-        n_models = (folds.n_folds + 1) * len(Cs)
-        parts = list(tiles(counts, X.shape[1] + self.fit_intercept, most_bytes / n_models))
-        rows_of_duel = 2 * len(codes) / int(np.count_nonzero(counts))
-        largest = max(map(len, parts), default=0) * len(Cs)
-        own = isinstance(X, np.ndarray) and own_hessians_pay(
-            rows_of_duel, X.shape[1] + self.fit_intercept, largest, most_bytes
-        )
-        progress = Progress(self, 2 * len(parts), "solve", bool(self.verbose))
+        fold_decrement = np.zeros(scores.shape)
+        fold_tol = max(self.tol, FOLD_TOL)
+        chosen = np.zeros(n_duels, dtype=np.intp)
+        n_weights = X.shape[1] + self.fit_intercept
+        plan = Plan.of(X, counts, n_weights, folds.n_folds, self.working_memory)
+        progress = Progress(self, len(plan.tiles) * (len(Cs) + 1), "solve", bool(self.verbose))
         with crew() as threads, progress:
-            groups = folds.groups(codes)
-            n_groups = n_classes * folds.n_patterns
-            table = RowTable(X, groups, n_groups, weights, self.fit_intercept, not own, threads)
-            path = _Path(table, folds, Cs, n_classes, class_weights)
-            for duels in parts:
-                full = self._solve_all_rows(path, duels, own, threads)
+            groups, n_groups = folds.groups(codes), n_classes * folds.n_patterns
+            rotate = not plan.own_hessians
+            table = RowTable(X, groups, n_groups, weights, self.fit_intercept, rotate, threads)
+            models = _Models(table, folds, n_classes, class_weights, plan, self.max_iter, threads)
+
+            def refit(duels: NDArray[np.intp], starts: Floats) -> None:
+                start = starts[np.arange(len(duels)), chosen[duels]]
+                solution = models.on_all_rows(duels, Cs[chosen[duels]], start, self.tol)
+                coef[duels], intercept[duels] = table.unscale(solution.weights)
+                decrement[duels], n_iter[duels] = solution.decrement, solution.n_iter
                 progress.step()
-                scores[duels] = self._score_folds(path, duels, full, threads)
-                progress.step()
-                solutions.append((duels, full[0]))
-            chosen = _choose(scores, self.shared_C)
-            for duels, solution in solutions:
-                picked = np.arange(len(duels)) * len(Cs) + chosen[duels]
-                coef[duels], intercept[duels] = table.unscale(solution.weights[picked])
-                decrement[duels] = solution.decrement[picked]
-                n_iter[duels] = solution.n_iter[picked]
+
+            waiting = []
+            for duels in plan.tiles:
+                scores[duels], fold_decrement[duels], starts = models.on_folds(
+                    duels, Cs, fold_tol, self.scoring, progress
+                )
+                if self.shared_C:  # it is known when all duels have been scored
+                    waiting.append((duels, starts))
+                else:
+                    chosen[duels] = _choose(scores[duels])
+                    refit(duels, starts)
+            if self.shared_C:
+                chosen[:] = _choose_one(scores)
+            for duels, starts in waiting:
+                refit(duels, starts)
 
         self.Cs_, self.C_, self.scores_ = Cs, Cs[chosen], scores
         self.coef_, self.intercept_ = coef, intercept
         self.decrement_, self.n_iter_ = decrement, n_iter
         self.converged_ = decrement <= self.tol
+        self.fold_converged_ = fold_decrement <= fold_tol
         self.n_classes_ = n_classes
+        warn_unless_converged(self.fold_converged_, n_classes, self.max_iter, "models on folds")
         warn_unless_converged(self.converged_, n_classes, self.max_iter)
         return self
 
-    def _solve_all_rows(
-        self, path: _Path, duels: NDArray[np.intp], own: bool, threads: Crew
-    ) -> tuple[Solution, Any]:
-        """Fit every (duel, C) on all rows."""
-        blocks = path.all_rows(duels)
-        n_problems = len(duels) * len(path.Cs)
-        penalty = path.table.penalty
-        preconditioner: Preconditioner = (
-            OwnHessians(penalty, n_problems, cold=True) if own else Diagonal(penalty, n_problems)
-        )
-        solution = solve(
-            blocks,
-            penalty,
-            np.zeros((n_problems, len(penalty))),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            crew=threads,
-            preconditioner=preconditioner,
-        )
-        return solution, preconditioner
-
-    def _score_folds(
-        self,
-        path: _Path,
-        duels: NDArray[np.intp],
-        full: tuple[Solution, Any],
-        threads: Crew,
-    ) -> Floats:
-        """Fit every (duel, fold, C) that has rows of both labels, and score the held-out rows."""
-        solution, preconditioner = full
-        blocks, complete = path.train(duels)
-        shape = (len(duels), path.folds.n_folds, len(path.Cs))
-        if not complete.any():
-            return np.full(shape, np.nan)
-        # The model on all rows that each model on a fold resembles.
-        models = np.arange(len(duels) * len(path.Cs)).reshape(len(duels), 1, len(path.Cs))
-        resembles = np.broadcast_to(models, shape).reshape(-1)
-        here = np.flatnonzero(complete)
-        blocks = [part for block in blocks for part in block.of_problems(complete)]
-        penalty = path.table.penalty
-        if isinstance(preconditioner, OwnHessians):
-            preconditioner = preconditioner.share(resembles[here])
-        else:
-            preconditioner = Diagonal(penalty, len(here))
-        weights = np.zeros((len(resembles), len(penalty)))
-        weights[here] = solve(
-            [replace(block, double=None) for block in blocks],
-            penalty,
-            solution.weights[resembles[here]],
-            tol=max(self.tol, FOLD_TOL),
-            max_iter=self.max_iter,
-            crew=threads,
-            preconditioner=preconditioner,
-        ).weights
-        scores = _held_out_scores(path.test(duels), weights, self.scoring, threads)
-        scores[~complete] = np.nan
-        return scores.reshape(shape)
-
 
 class Folds:
-    """Which rows train and test in which folds, (n, F) each, and the pattern of each row, (n,).
+    """Rows numbered by pattern, and which patterns train and test in which folds.
 
-    Rows that train and test in the same folds share a pattern.
+    Rows that train and test in the same folds share a *pattern*.
     """
 
     def __init__(self, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> None:
-        self.train = train
-        self.test = test
-        _, pattern = np.unique(np.hstack([train, test]), axis=0, return_inverse=True)
+        patterns, first_row, pattern = np.unique(
+            np.hstack([train, test]), axis=0, return_index=True, return_inverse=True
+        )
         self.pattern = np.ravel(pattern)
-
-    @classmethod
-    def of(cls, cv: Any, X: Any, codes: NDArray[np.intp]) -> Folds:
-        """Split the rows."""
-        splits = list(check_cv(cv, codes, classifier=True).split(X, codes))
-        train = np.zeros((len(codes), len(splits)), dtype=bool)
-        test = np.zeros_like(train)
-        for fold, (training, testing) in enumerate(splits):
-            train[training, fold] = True
-            test[testing, fold] = True
-        return cls(train, test)
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds F."""
-        return self.train.shape[1]
-
-    @property
-    def n_patterns(self) -> int:
-        """Number of different patterns."""
-        return int(self.pattern.max()) + 1
+        self.n_patterns = len(patterns)
+        self.n_folds = train.shape[1]
+        # What the rows of every pattern do, (n_patterns, F).
+        self.train, self.test = train[first_row], test[first_row]
 
     def groups(self, codes: NDArray[np.intp]) -> NDArray[np.intp]:
         """Number rows by label and pattern."""
         return codes * self.n_patterns + self.pattern
 
-    def of_patterns(self, part: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return what the rows of every pattern do, (n_patterns, F)."""
-        _, first_row = np.unique(self.pattern, return_index=True)
-        return part[first_row]
+
+class _Models(NamedTuple):
+    """Fits models of sets of duels: on folds, from one C to the next, and on all rows."""
+
+    table: RowTable
+    folds: Folds
+    n_classes: int
+    class_weights: ClassWeights
+    plan: Plan
+    max_iter: int
+    threads: Crew
+
+    def on_folds(
+        self, duels: NDArray[np.intp], Cs: Floats, tol: float, scoring: str, progress: Progress
+    ) -> tuple[Floats, Floats, Floats]:
+        """Fit every duel on every fold, C by C from the smallest to the largest, and score it.
+
+        A model starts where its own last two solutions lead to, never from a model that has seen
+        the rows it is scored on.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_duels, F, n_Cs)
+            Scores on held-out rows; NaN where a fold lacks one of the labels.
+        decrement : ndarray of shape (n_duels, F, n_Cs)
+            Certificates; 0 where there is no model.
+        averages : ndarray of shape (n_duels, n_Cs, d)
+            Weights, averaged over the folds.
+        """
+        n_duels, n_folds, n_weights = len(duels), self.folds.n_folds, len(self.table.penalty)
+        shape = (n_duels, n_folds, len(Cs))
+        scores, decrement = np.full(shape, np.nan), np.zeros(shape)
+        averages = np.zeros((n_duels, len(Cs), n_weights), dtype=np.float32)
+        training = self._blocks(duels, 1.0, self.folds.train)
+        both = _has_both_sides(training, n_duels * n_folds)
+        complete = both.reshape(n_duels, n_folds)
+        if not complete.any():
+            return scores, decrement, averages
+        training = stack([part for block in training for part in block.of_problems(both)])
+        testing = self._blocks(duels, 1.0, self.folds.test)
+        testing = [part for block in testing for part in block.of_problems(both)]
+        models_of_duel = np.maximum(complete.sum(axis=1), 1)[:, np.newaxis]
+        latest: Floats = np.zeros((np.count_nonzero(complete), n_weights))
+        before = latest
+        for c, C in enumerate(Cs):
+            blocks = [replace(block, scale=C * block.scale) for block in training]
+            start = _ahead(Cs[: c + 1], latest, before)
+            solution = self._solve(blocks, start, tol, cold=c == 0)
+            latest, before = solution.weights, latest
+            decrement[complete, c] = solution.decrement
+            scores[complete, c] = _held_out_scores(testing, latest, scoring, self.threads)
+            by_fold = np.zeros((n_duels, n_folds, n_weights))
+            by_fold[complete] = latest
+            averages[:, c] = by_fold.sum(axis=1) / models_of_duel
+            progress.step()
+        return scores, decrement, averages
+
+    def on_all_rows(
+        self, duels: NDArray[np.intp], C: Floats, start: Floats, tol: float
+    ) -> Solution:
+        """Fit every duel with its own C."""
+        everyone = np.ones((self.folds.n_patterns, 1), dtype=bool)
+        return self._solve(stack(self._blocks(duels, C, everyone)), start, tol, cold=False)
+
+    def _blocks(
+        self, duels: NDArray[np.intp], C: float | Floats, takes_part: NDArray[np.bool_]
+    ) -> list[Block]:
+        return duel_blocks(self.table, self.n_classes, duels, C, self.class_weights, takes_part)
+
+    def _solve(self, blocks: list[Block], start: Floats, tol: float, cold: bool) -> Solution:
+        penalty = self.table.penalty
+        return solve(
+            blocks,
+            penalty,
+            start,
+            tol=tol,
+            max_iter=self.max_iter,
+            crew=self.threads,
+            preconditioner=self.plan.preconditioner(penalty, len(start), cold),
+        )
 
 
-class _Path:
-    """Numbers the problems of a set of duels, and hands out their blocks.
+def _split(cv: Any, X: Any, codes: NDArray[np.intp]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which rows train and which test in every fold, (n, F) each."""
+    splits = list(check_cv(cv, codes, classifier=True).split(X, codes))
+    train = np.zeros((len(codes), len(splits)), dtype=bool)
+    test = np.zeros_like(train)
+    for fold, (training, testing) in enumerate(splits):
+        train[training, fold] = True
+        test[testing, fold] = True
+    return train, test
 
-    On all rows problem (duel, C) has the number duel · n_Cs + C; on folds problem (duel, fold, C)
-    has the number (duel · n_folds + fold) · n_Cs + C, the duel counted inside the set.
+
+def _has_both_sides(blocks: list[Block], n_problems: int) -> NDArray[np.bool_]:
+    """Tell which problems have rows on both sides, (n_problems,)."""
+    sides = np.zeros((2, n_problems), dtype=bool)
+    for block in blocks:
+        sides[(block.sign > 0).astype(np.intp), block.problems] = True
+    return sides[0] & sides[1]
+
+
+def _ahead(Cs: Floats, latest: Floats, before: Floats) -> Floats:
+    """Return where to start with the last of some C's, from the solutions of the two before.
+
+    Along log C, separable problems have solutions on straight lines, and others on smooth curves.
     """
-
-    def __init__(
-        self,
-        table: RowTable,
-        folds: Folds,
-        Cs: Floats,
-        n_classes: int,
-        class_weights: ClassWeights,
-    ) -> None:
-        self.table = table
-        self.folds = folds
-        self.Cs = Cs
-        self.n_classes = n_classes
-        self.class_weights = class_weights
-
-    def all_rows(self, duels: NDArray[np.intp]) -> list[Block]:
-        """Return the blocks of all (duel, C) on all rows."""
-        everywhere = np.ones((self.folds.n_patterns, 1), dtype=bool)
-        return self._blocks(duels, everywhere)
-
-    def train(self, duels: NDArray[np.intp]) -> tuple[list[Block], NDArray[np.bool_]]:
-        """Return the training blocks of all (duel, fold, C), and which have rows on both sides."""
-        blocks = self._blocks(duels, self.folds.of_patterns(self.folds.train))
-        sides = np.zeros((2, len(duels) * self.folds.n_folds * len(self.Cs)), dtype=bool)
-        for block in blocks:
-            sides[(block.sign[0] > 0).astype(int), block.problems[0]] = True
-        return blocks, sides[0] & sides[1]
-
-    def test(self, duels: NDArray[np.intp]) -> list[Block]:
-        """Return the held-out blocks of all (duel, fold, C)."""
-        return self._blocks(duels, self.folds.of_patterns(self.folds.test))
-
-    def _blocks(self, duels: NDArray[np.intp], takes_part: NDArray[np.bool_]) -> list[Block]:
-        """Return the blocks of all (duel, fold, C), each pattern in the folds it takes part in."""
-        first, second = (side[duels] for side in pairs(self.n_classes))
-        n_folds, n_Cs = takes_part.shape[1], len(self.Cs)
-        side_weights = np.stack(self.class_weights.of_sides(first, second))
-        blocks = []
-        for label in np.union1d(first, second):
-            mine = np.flatnonzero((first == label) | (second == label))
-            is_second = second[mine] == label
-            weights = side_weights[is_second.astype(int), mine]
-            for pattern, folds in enumerate(takes_part):
-                group = int(label) * self.folds.n_patterns + pattern
-                folds = np.flatnonzero(folds)
-                if self.table.counts[group] == 0 or len(folds) == 0:
-                    continue
-                problems = (mine[:, None, None] * n_folds + folds[:, None]) * n_Cs + np.arange(n_Cs)
-                blocks.append(
-                    self.table.block(
-                        group,
-                        problems.ravel(),
-                        np.repeat(is_second, len(folds) * n_Cs),
-                        np.tile(self.Cs, len(mine) * len(folds))
-                        * np.repeat(weights, len(folds) * n_Cs),
-                    )
-                )
-        return blocks
+    if len(Cs) < 3 or Cs[-2] == Cs[-3]:
+        return latest
+    stride = np.log(Cs[-1] / Cs[-2]) / np.log(Cs[-2] / Cs[-3])
+    return latest + min(stride, 1.0) * (latest - before)
 
 
 def _held_out_scores(blocks: list[Block], weights: Floats, scoring: str, threads: Crew) -> Floats:
     """Return the score of every problem on the rows of its test blocks."""
 
     def part(block: Block) -> tuple[Floats, float]:
-        margins = folded_margins(block, weights, np.float32)[0]
+        dtype = np.float32 if block.double is None else np.float64
+        margins = folded_margins(block, weights, dtype)[0]
         if scoring == "neg_log_loss":
             values = -np.logaddexp(0, -margins)
         else:
             # A margin of 0 counts for the first label, as in scikit-learn's binary classifiers.
             values = np.where(block.sign[0][:, np.newaxis] > 0, margins > 0, margins >= 0)
-        weights_of_rows = block.row_weights
-        row_weights = np.ones(margins.shape[1]) if weights_of_rows is None else weights_of_rows[0]
+        row_weights = np.ones(block.n_rows) if block.row_weights is None else block.row_weights[0]
         return values @ row_weights, float(row_weights.sum())
 
     sums = np.zeros((2, len(weights)))  # by side
     totals = np.zeros((2, len(weights)))
     for block, (values, total) in zip(blocks, threads.map(part, blocks), strict=True):
-        side = (block.sign[0] > 0).astype(int)
+        side = (block.sign[0] > 0).astype(np.intp)
         sums[side, block.problems[0]] += values
         totals[side, block.problems[0]] += total
-    with np.errstate(invalid="ignore", divide="ignore"):
+    seen = totals > 0
+    with np.errstate(invalid="ignore"):  # without held-out rows the score is NaN
         if scoring == "balanced_accuracy":
-            return np.nanmean(sums / totals, axis=0)
+            recalls = np.divide(sums, totals, out=np.zeros_like(sums), where=seen)
+            return recalls.sum(axis=0) / seen.sum(axis=0)
         return sums.sum(axis=0) / totals.sum(axis=0)
 
 
-def _choose(scores: Floats, shared: bool) -> NDArray[np.intp]:
+def _choose(scores: Floats) -> NDArray[np.intp]:
     """Return the position of the best C of every duel; the smallest C of equals."""
+    return np.argmax(_averages(scores), axis=1)
+
+
+def _choose_one(scores: Floats) -> int:
+    """Return the position of the C that is best for all duels on average."""
+    return int(np.argmax(_averages(scores).sum(axis=0)))
+
+
+def _averages(scores: Floats) -> Floats:
+    """Average scores over the folds that have one, (n_duels, n_Cs); 0 where none has."""
     known = ~np.isnan(scores)
-    summed = np.where(known, scores, 0).sum(axis=1)
-    average = summed / np.maximum(known.sum(axis=1), 1)
-    if shared:
-        with_scores = known.any(axis=(1, 2))
-        total = average[with_scores].sum(axis=0)
-        return np.full(len(scores), int(np.argmax(total)))
-    return np.argmax(average, axis=1)
+    total: Floats = np.where(known, scores, 0).sum(axis=1)
+    return total / np.maximum(known.sum(axis=1), 1)
 
 
 def _check_Cs(Cs: Any) -> Floats:

@@ -30,12 +30,15 @@ from numpy.typing import NDArray
 from duelrank._threads import blas_threads, one_blas_thread
 
 Floats = NDArray[np.floating]
+Places = list[tuple[int, int, int]]  # blocks, groups in them, problems in the groups
 Result = TypeVar("Result")
 
-# exp overflows beyond, and a row with such a margin has long stopped to matter.
-LARGEST_MARGIN = 80.0
+# A row with such a margin has long stopped to matter. Far beyond, single precision gets slow (its
+# numbers are subnormal), and exp overflows at last.
+LARGEST_MARGIN = 50.0
 # Margins of a stack, and problems whose vectors are handled together: what a cache holds.
 STACK_SIZE = 2**18
+LARGEST_STACKED = STACK_SIZE // 8  # margins of a group above which it gains nothing from others
 PROBLEMS_AT_ONCE = 1024
 
 
@@ -58,7 +61,7 @@ class Block:
     row_weights : ndarray of shape (g, m), or None
         Sample weights.
     padding : ndarray of int, of shape (g,)
-        Number of rows of zeros, unless they have weights of zero.
+        Number of rows of zeros at the end of each group.
     """
 
     single: Any
@@ -77,6 +80,11 @@ class Block:
     def rows(self, dtype: type) -> Any:
         """Return the rows in one of the precisions."""
         return self.double if dtype is np.float64 else self.single
+
+    def blank_padding(self, values: Floats) -> None:
+        """Set values, (g, q, m), to zero where there are no rows."""
+        for g in np.flatnonzero(self.padding):
+            values[g, :, -self.padding[g] :] = 0
 
     def of_problems(self, keep: NDArray[np.bool_]) -> list[Block]:
         """Keep some of all problems, numbered anew; groups have different ones then."""
@@ -140,6 +148,15 @@ class Batch:
         self.n_slots = int(taken.max())
         self.buffers: dict[tuple[type, tuple[int, ...]], Floats] = {}
 
+    def places(self) -> list[Places]:
+        """Return where the rows of every problem are."""
+        places: list[Places] = [[] for _ in range(self.n_problems)]
+        for b, block in enumerate(self.blocks):
+            for (g, i), problem in np.ndenumerate(block.problems):
+                if problem >= 0:
+                    places[problem].append((b, g, i))
+        return places
+
     def map(self, step: Callable[[int, Block], Result], crew: Crew) -> list[Result]:
         """Apply `step` to the number of every block and the block."""
         return crew.map(lambda b: step(b, self.blocks[b]), list(range(len(self.blocks))))
@@ -194,6 +211,7 @@ def stack(blocks: list[Block]) -> list[Block]:
             isinstance(block.single, np.ndarray)
             and bool(pile)
             and size + n_problems * block.n_rows <= most
+            and n_problems * block.n_rows <= LARGEST_STACKED
             and n_problems <= 1.25 * pile[0].problems.shape[1]
             and 0.8 * pile[0].n_rows <= block.n_rows <= 1.25 * pile[0].n_rows
         )
@@ -226,8 +244,7 @@ def _stacked(pile: list[Block]) -> Block:
             result[g, : array.shape[1]] = array[0]
         return result
 
-    weighted = pile[0].row_weights is not None
-    missing = [0 if weighted else n_rows - block.n_rows + int(block.padding[0]) for block in pile]
+    missing = [n_rows - block.n_rows + int(block.padding[0]) for block in pile]
     return Block(
         padded([block.single for block in pile]),
         padded([block.double for block in pile]),
@@ -293,8 +310,9 @@ def wrong_side(margins: Floats, out: Floats | None = None) -> Floats:
 def loss(block: Block, wrong: Floats) -> Floats:
     """Return Σ_i scale log(1 + exp(−z)) per problem, (g, q), from the chances of the wrong side.
 
-    A row counts for 21 at most: good enough to compare decrements with. Without weights the
-    logarithm of products takes the place of four sums of logarithms.
+    A row counts for 21 at most, and in single precision for nothing beyond a margin of 17: good
+    enough to compare decrements with. Without weights the logarithm of products takes the place of
+    four sums of logarithms.
     """
     right = np.subtract(1, wrong)
     np.maximum(right, 1e-9, out=right)
@@ -306,7 +324,7 @@ def loss(block: Block, wrong: Floats) -> Floats:
     product *= right[:, :, 3 * quarter : 4 * quarter]
     total = np.log(product, out=product).sum(axis=2)
     total += np.log(right[:, :, 4 * quarter :]).sum(axis=2)
-    return -block.scale * (total + np.log(2) * block.padding[:, np.newaxis])
+    return -block.scale * total
 
 
 def pull(block: Block, wrong: Floats) -> Floats:
@@ -345,36 +363,13 @@ def curve_times(block: Block, curved: Floats, directions: Floats) -> Floats:
 def hessian(rows: Floats, curved: Floats, negligible: float) -> Floats:
     """Return a group's part of one problem's Hessian, (d, d), from its curvatures (m,).
 
-    Rows whose curvature is below `negligible` are left out: this is for a preconditioner.
+    Rows whose curvature is not above `negligible` are left out: this is for a preconditioner.
     """
     kept = np.flatnonzero(curved > negligible)
     rows = rows[kept]
-    part: Floats = (rows * curved[kept, np.newaxis]).T @ rows
+    rows *= np.sqrt(curved[kept, np.newaxis])
+    part: Floats = rows.T @ rows  # of one and the same array: half the work
     return part
-
-
-def objective(batch: Batch, weights: Floats, penalty: Floats) -> Floats:
-    """Return f_q of every problem, accurately, in double precision."""
-
-    def part(b: int, block: Block) -> Floats:
-        losses = np.logaddexp(0, -folded_margins(block, weights, np.float64))
-        if block.row_weights is not None:
-            losses *= block.row_weights[:, np.newaxis]
-        total = losses.sum(axis=2) - np.log(2) * block.padding[:, np.newaxis]
-        return block.scale * total
-
-    values: Floats = 0.5 * (weights * weights) @ penalty + batch.sum(part, Crew(None, 1))
-    return values
-
-
-def gradient(batch: Batch, weights: Floats, penalty: Floats) -> Floats:
-    """Return ∇f_q of every problem in double precision."""
-
-    def part(b: int, block: Block) -> Floats:
-        return pull(block, wrong_side(folded_margins(block, weights, np.float64)))
-
-    pulls = batch.collect(part, Crew(None, 1), width=(weights.shape[1],))
-    return weights * penalty + pulls[:, :-1].sum(axis=0)
 
 
 def _along_rows(vectors: Floats, rows: Any) -> Floats:

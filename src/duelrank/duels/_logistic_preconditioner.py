@@ -15,13 +15,15 @@ from duelrank.duels._logistic_objective import (
     Block,
     Crew,
     Floats,
+    Places,
     against_rows,
     hessian,
     squares_against,
 )
 
 SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
-NEGLIGIBLE = 0.01  # curvature, relative to the largest possible, that a Hessian may leave out
+# Curvature that a Hessian may leave out, relative to the d-th largest of a problem with d weights.
+NEGLIGIBLE = 0.02
 LEAST_CURVATURE = 1e-6  # of all rows, relative to the largest seen, that is believed
 
 
@@ -88,9 +90,9 @@ class Diagonal:
 class OwnHessians:
     """Inverses of every problem's own Hessian, as it was when they were last built.
 
-    They are built from the Gram matrices of the blocks at first (exact at zero weights, where all
-    curvatures are equal), and again from the rows whose curvature counts whenever conjugate
-    gradients get slow.
+    They are built at the start and again whenever conjugate gradients get slow, from the rows whose
+    curvature counts. At zero weights all curvatures are equal, and the Gram matrices of the groups
+    serve all problems.
 
     Parameters
     ----------
@@ -103,39 +105,37 @@ class OwnHessians:
     """
 
     def __init__(self, penalty: Floats, n_problems: int, cold: bool) -> None:
-        self.penalty = penalty
+        self.penalty = penalty.astype(np.float32)
         self.inverses = np.empty((n_problems, len(penalty), len(penalty)), dtype=np.float32)
-        self.number = np.arange(n_problems)
-        self.frozen = False
-        self.stale = True
         self.equal_curvatures = cold
-
-    def share(self, number: NDArray[np.intp]) -> OwnHessians:
-        """Return one for problems that resemble those solved, ``number[q]`` the one q resembles."""
-        other = object.__new__(OwnHessians)
-        other.__dict__.update(self.__dict__, number=number, frozen=True, stale=False)
-        return other
+        self.stale = True
 
     def update(
         self, batch: Batch, active: NDArray[np.intp], curved: list[Floats], crew: Crew
     ) -> None:
         """Build the Hessians of the active problems, if that is due."""
-        if not self.stale or self.frozen:
+        if not self.stale:
             return
-        parts = _gram_parts if self.equal_curvatures else _hessian_parts
-        hessians = np.zeros((len(active), *self.inverses.shape[1:]), dtype=np.float32)
-        hessians += np.diag(self.penalty).astype(np.float32)
-        for products in batch.map(lambda b, block: parts(block, curved[b]), crew):
-            for problem, product in products:
-                hessians[problem] += product
-        for problem, matrix in zip(active, hessians, strict=True):
+        grams = batch.map(_grams, crew) if self.equal_curvatures else None
+
+        def build(item: tuple[int, Places]) -> None:
+            problem, places = item
+            if grams is None:
+                matrix = _hessian(batch.blocks, curved, places)
+            else:
+                matrix = _sum_of_grams(batch.blocks, grams, places)
+            matrix[np.diag_indices_from(matrix)] += self.penalty
             self.inverses[problem] = _inverse(matrix)
+
+        crew.map(build, list(zip(active, batch.places(), strict=True)))
         self.equal_curvatures = self.stale = False
 
     def apply(self, vectors: Floats, active: NDArray[np.intp]) -> Floats:
         """Return the inverse Hessians times vectors, (Q, d)."""
-        inverses = self.inverses[self.number[active]]
-        product: Floats = np.matmul(inverses, vectors[:, :, np.newaxis])[:, :, 0]
+        consecutive = active[-1] - active[0] == len(active) - 1
+        # The inverses are large, and a slice copies nothing.
+        which = slice(active[0], active[-1] + 1) if consecutive else active
+        product: Floats = np.matmul(self.inverses[which], vectors[:, :, np.newaxis])[:, :, 0]
         return product
 
     def needed(self, inner: int) -> None:
@@ -165,29 +165,38 @@ def own_hessians_pay(
     return rows_of_problem > 8 * n_weights and 12 * n_problems * n_weights**2 <= most_bytes
 
 
-def _gram_parts(block: Block, curved: Floats) -> list[tuple[int, Floats]]:
-    """Return a block's parts of the Hessians of its problems where p = 1/2 everywhere."""
-    parts = []
-    for g, problems in enumerate(block.problems):
-        rows = block.single[g]
-        weighted = rows
-        if block.row_weights is not None:
-            weighted = rows * block.row_weights[g][:, np.newaxis].astype(np.float32)
-        gram = weighted.T @ rows
-        parts += [
-            (problem, gram * np.float32(scale / 4))
-            for problem, scale in zip(problems, block.scale[g], strict=True)
-        ]
-    return parts
+def _grams(number: int, block: Block) -> Floats:
+    """Return ¼ Σ_i xᵢ xᵢᵀ of every group of a block, (g, d, d): Hessians where p = 1/2."""
+    curved = np.full((len(block.single), block.n_rows), 0.25, dtype=np.float32)
+    if block.row_weights is not None:
+        curved *= block.row_weights.astype(np.float32)
+    return np.stack([hessian(*group, 0.0) for group in zip(block.single, curved, strict=True)])
 
 
-def _hessian_parts(block: Block, curved: Floats) -> list[tuple[int, Floats]]:
-    """Return a block's parts of the Hessians of its problems."""
-    return [
-        (problem, hessian(block.single[g], curved[g, i], NEGLIGIBLE * block.scale[g, i] / 4))
-        for g, problems in enumerate(block.problems)
-        for i, problem in enumerate(problems)
-    ]
+def _sum_of_grams(blocks: list[Block], grams: list[Floats], places: Places) -> Floats:
+    """Return the rows' part of a problem's Hessian where p = 1/2."""
+    _, _, n_weights = grams[0].shape
+    total = np.zeros((n_weights, n_weights), dtype=np.float32)
+    for b, g, i in places:
+        total += np.float32(blocks[b].scale[g, i]) * grams[b][g]
+    return total
+
+
+def _hessian(blocks: list[Block], curved: list[Floats], places: Places) -> Floats:
+    """Return the rows' part of a problem's Hessian, from the rows whose curvature counts.
+
+    It takes d rows to span all directions, so what counts goes by the d-th largest curvature: a few
+    rows far on the wrong side may have nearly all of it, and a separable problem has hardly any.
+    """
+    n_weights = blocks[0].single.shape[-1]
+    total = np.zeros((n_weights, n_weights), dtype=np.float32)
+    all_curved = np.concatenate([curved[b][g, i] for b, g, i in places])
+    negligible = 0.0
+    if len(all_curved) > n_weights:
+        negligible = NEGLIGIBLE * float(np.partition(all_curved, -n_weights)[-n_weights])
+    for b, g, i in places:
+        total += hessian(blocks[b].single[g], curved[b][g, i], negligible)
+    return total
 
 
 def _inverse(matrix: Floats) -> Floats:

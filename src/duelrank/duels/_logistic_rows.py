@@ -1,4 +1,4 @@
-"""From training data to blocks of rows: sorted, scaled, and told their sides in the duels."""
+"""From training data to blocks of rows: checked, sorted, scaled, and told their sides in duels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from duelrank._pairs import pairs
 from duelrank._sklearn import check_sample_weight
-from duelrank.duels._logistic_objective import Block, Crew, Floats, stack
+from duelrank.duels._logistic_objective import Block, Crew, Floats
+from duelrank.duels._logistic_preconditioner import (
+    Diagonal,
+    OwnHessians,
+    Preconditioner,
+    own_hessians_pay,
+)
 from duelrank.duels._protocol import check_codes
 
 LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
@@ -155,19 +161,87 @@ class RowTable:
         return table
 
 
-def label_blocks(
-    table: RowTable, n_classes: int, duels: NDArray[np.intp], C: float, class_weights: ClassWeights
+def duel_blocks(
+    table: RowTable,
+    n_classes: int,
+    duels: NDArray[np.intp],
+    C: float | Floats,
+    class_weights: ClassWeights,
+    takes_part: NDArray[np.bool_],
 ) -> list[Block]:
-    """Return the blocks of a set of duels from a table of rows grouped by label."""
+    """Return the blocks of all problems of a set of duels.
+
+    Rows are grouped by label and, inside a label, by *pattern*: which of F folds they take part in.
+    Problem (duel, fold) has the number duel · F + fold, the duel counted inside the set. With one
+    pattern and one fold, groups are labels and problems are duels.
+
+    Parameters
+    ----------
+    table : RowTable
+        Rows of group label · n_patterns + pattern.
+    n_classes : int
+        Number of labels.
+    duels : ndarray of int
+        The set.
+    C : float or ndarray of shape (len(duels),)
+        Inverse strength of the penalty.
+    class_weights : ClassWeights
+        Weights of the two sides.
+    takes_part : ndarray of bool, of shape (n_patterns, F)
+        Whether the rows of a pattern take part in a fold.
+    """
     first, second = (side[duels] for side in pairs(n_classes))
-    weight_first, weight_second = class_weights.of_sides(first, second)
+    side_weights = C * np.stack(class_weights.of_sides(first, second))
+    n_patterns, n_folds = takes_part.shape
     blocks = []
     for label in np.union1d(first, second):
-        problems = np.flatnonzero((first == label) | (second == label))
-        is_second = second[problems] == label
-        weights = np.where(is_second, weight_second[problems], weight_first[problems])
-        blocks.append(table.block(int(label), problems, is_second, C * weights))
-    return stack(blocks)
+        mine = np.flatnonzero((first == label) | (second == label))
+        is_second = second[mine] == label
+        scale = side_weights[is_second.astype(np.intp), mine]
+        for pattern in range(n_patterns):
+            group = int(label) * n_patterns + pattern
+            folds = np.flatnonzero(takes_part[pattern])
+            if table.counts[group] == 0 or len(folds) == 0:
+                continue
+            problems = np.add.outer(mine * n_folds, folds).ravel()
+            sides, scales = (np.repeat(values, len(folds)) for values in (is_second, scale))
+            blocks.append(table.block(group, problems, sides, scales))
+    return blocks
+
+
+class Plan(NamedTuple):
+    """Which duels are solved together, and how they are preconditioned.
+
+    Attributes
+    ----------
+    tiles : list of arrays
+        Sets of duels, together all that have rows of both labels.
+    own_hessians : bool
+        Whether every problem gets its own Hessian.
+    """
+
+    tiles: list[NDArray[np.intp]]
+    own_hessians: bool
+
+    @classmethod
+    def of(
+        cls, X: Any, counts: NDArray[np.intp], n_weights: int, n_models: int, working_memory: float
+    ) -> Plan:
+        """Plan to fit `n_models` models of every duel within so many mebibytes."""
+        most_bytes = working_memory * 2**20
+        parts = list(tiles(counts, n_weights, most_bytes / n_models))
+        n_problems = n_models * max(map(len, parts), default=0)
+        rows_of_duel = 2 * counts.sum() / np.count_nonzero(counts)
+        own_hessians = isinstance(X, np.ndarray) and own_hessians_pay(
+            rows_of_duel, n_weights, n_problems, most_bytes
+        )
+        return cls(parts, own_hessians)
+
+    def preconditioner(self, penalty: Floats, n_problems: int, cold: bool) -> Preconditioner:
+        """Return a new preconditioner; `cold` if all weights are zero at first."""
+        if self.own_hessians:
+            return OwnHessians(penalty, n_problems, cold)
+        return Diagonal(penalty, n_problems)
 
 
 def tiles(
@@ -261,6 +335,14 @@ def check_rows(
     dtype = (np.float64, np.float32) if engine.dtype is None else np.dtype(engine.dtype)
     X = validate_data(engine, X, accept_sparse="csr", dtype=dtype)
     return X, codes, weights
+
+
+def drop_weightless(weights: Floats | None, *arrays: Any) -> tuple[Floats | None, *tuple[Any, ...]]:
+    """Return the weights that are not zero, and of all arrays the rows that have them."""
+    if weights is None or weights.all():
+        return weights, *arrays
+    seen = weights > 0
+    return weights[seen], *(array[seen] for array in arrays)
 
 
 def _location_and_scale(X: Any, weights: Floats | None, centre: bool) -> tuple[Floats, Floats]:

@@ -12,7 +12,8 @@ what is done to save them:
 - *preconditioners*: where a Hessian per problem fits in memory and pays off, its inverse, built
   again when conjugate gradients get slow, from the rows whose curvature counts; elsewhere one
   eigenbasis for all problems, with one curvature per problem;
-- *problems that have converged leave*.
+- *problems that have converged leave*, and so do those that make no progress any more: in single
+  precision they go on to double precision, there they have failed.
 
 The certificate of a problem is its relative Newton decrement, ½ gᵀH⁻¹g / f: what the next step
 would gain. It is measured before the last step, so the error that remains is smaller still.
@@ -49,6 +50,10 @@ SEARCH_ABOVE = 1e-2  # relative decrement above which full steps are not trusted
 MOST_TRIALS = 10
 FLAT = 0.1  # a step is right when the slope has shrunk so far
 WORTH_LEAVING = 0.7  # share of problems still going below which the others leave
+# Progress is a decrement, or far from the solution an objective, below this share of the lowest one
+# so far; a problem that made none in so many iterations is stuck.
+LOWER_DECREMENT, LOWER_VALUE = 0.9, 0.999
+PATIENCE = 8
 
 
 class Stage(NamedTuple):
@@ -105,7 +110,8 @@ def solve(
     Returns
     -------
     solution : Solution
-        A problem has converged if its decrement is at most `tol`.
+        A problem has converged if its decrement is at most `tol`; one that has not may have gone
+        through fewer than `max_iter` iterations.
     """
     weights = start.astype(np.float64)
     decrement = np.full(len(weights), np.inf)
@@ -153,6 +159,7 @@ def _newton(
     n_all = len(all_weights)
     active = np.arange(n_all)
     going = np.ones(n_all, dtype=bool)
+    progress = _Progress(n_all)
     batch = Batch(blocks, n_all)
     for _ in range(budget):
         weights = all_weights[active]
@@ -169,7 +176,7 @@ def _newton(
         all_weights[active] = weights + step[:, np.newaxis] * direction
         yield active[going], decrement[going]
 
-        going = going & (decrement > stage.tol)
+        going = going & (decrement > stage.tol) & ~progress.stuck(active, decrement, at.value)
         if not going.any():
             return
         # Leaving means stacking anew: only when it saves more than it costs.
@@ -180,6 +187,27 @@ def _newton(
             parts = [part for block in blocks for part in block.of_problems(keep)]
             batch = Batch(stack(parts), len(active))
             going = np.ones(len(active), dtype=bool)
+
+
+class _Progress:
+    """Remembers the lowest decrements and objectives of all problems, and since when."""
+
+    def __init__(self, n_problems: int) -> None:
+        self.decrement = np.full(n_problems, np.inf)
+        self.value = np.full(n_problems, np.inf)
+        self.idle = np.zeros(n_problems, dtype=np.intp)
+
+    def stuck(
+        self, active: NDArray[np.intp], decrement: Floats, value: Floats
+    ) -> NDArray[np.bool_]:
+        """Tell which of the active problems have made no progress for too long."""
+        advanced = decrement < LOWER_DECREMENT * self.decrement[active]
+        advanced |= value < LOWER_VALUE * self.value[active]
+        self.idle[active] = np.where(advanced, 0, self.idle[active] + 1)
+        self.decrement[active] = np.fmin(self.decrement[active], decrement)
+        self.value[active] = np.fmin(self.value[active], value)
+        stuck: NDArray[np.bool_] = self.idle[active] >= PATIENCE
+        return stuck
 
 
 class _Evaluation(NamedTuple):
@@ -202,6 +230,7 @@ def _evaluate(
     def part(b: int, block: Block) -> Floats:
         margins[b] = folded_margins(block, precise, dtype)
         wrong = wrong_side(margins[b])
+        block.blank_padding(wrong)
         losses[b] = loss(block, wrong)
         curved[b] = curvature(block, wrong)
         return pull(block, wrong)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import platform
 from collections.abc import Sequence
 from datetime import date
@@ -18,6 +17,7 @@ import scipy
 import sklearn
 
 import duelrank
+from duelrank._files import replacing
 
 matplotlib.use("Agg")
 # Text stays text in an SVG file, and equal figures are equal files.
@@ -48,7 +48,7 @@ def machine() -> dict[str, Any]:
 def write(name: str, rows: Sequence[Row], **settings: Any) -> None:
     """Write the rows of an experiment, and the settings, versions and machine they come from."""
     FOLDER.mkdir(exist_ok=True)
-    with _whole(FOLDER / f"{name}.csv") as path, path.open("w", newline="") as file:
+    with replacing(FOLDER / f"{name}.csv") as path, path.open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: _rounded(value) for key, value in row.items()} for row in rows)
@@ -58,7 +58,7 @@ def write(name: str, rows: Sequence[Row], **settings: Any) -> None:
         "versions": versions(),
         "machine": machine(),
     }
-    with _whole(FOLDER / f"{name}.json") as path:
+    with replacing(FOLDER / f"{name}.json") as path:
         path.write_text(json.dumps(origin, indent=2) + "\n")
 
 
@@ -85,23 +85,6 @@ def save_figure(figure: Any, name: str) -> None:
     figure.savefig(FOLDER / f"{name}.svg", metadata={"Date": None})
     figure.savefig(FOLDER / f"{name}.png", dpi=120)
     print(f"figure: {(FOLDER / name).relative_to(FOLDER.parent.parent)}.svg and .png")
-
-
-class _whole:
-    """A path to write to that takes the place of the file only when writing went well."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.part = path.with_name(path.name + ".part")
-
-    def __enter__(self) -> Path:
-        return self.part
-
-    def __exit__(self, *failure: object) -> None:
-        if failure[0] is None:
-            os.replace(self.part, self.path)
-        else:
-            self.part.unlink(missing_ok=True)
 
 
 def _rounded(value: Any) -> Any:

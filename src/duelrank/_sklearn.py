@@ -93,7 +93,7 @@ def as_indexable(X: Any) -> Any:
 
 
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the fitted predictor inside pipelines and searches, and X as that predictor sees it."""
+    """Return the predictor inside pipelines and searches, and X as that predictor sees it."""
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from duelrank._pairs import pairs
 from duelrank.rankings import ranks_from_scores
 from duelrank.tournaments._copeland import count_losses
+from duelrank.tournaments._coupling import check_probabilities
 from duelrank.tournaments._cycles import transitive_from_losses
 
 
@@ -141,7 +142,7 @@ def is_strictly_transitive(probabilities: ArrayLike) -> Any:
     >>> is_strictly_transitive(duel_probabilities([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]]))
     array([ True, False])
     """
-    array = _check_probabilities(probabilities)
+    array = check_probabilities(probabilities)
     beats = array > np.swapaxes(array, -1, -2)
     # An even duel is won by nobody, so there are too few losses for a permutation of 0..K−1.
     return transitive_from_losses(count_losses(beats))
@@ -160,22 +161,4 @@ def check_eta(eta: ArrayLike, name: str = "eta") -> NDArray[np.float64]:
     wrong = ~(np.isfinite(array) & (array >= 0))
     if wrong.any():
         raise ValueError(f"{name} must be finite and not negative, got {array[wrong][0]}.")
-    return array
-
-
-def _check_probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(probabilities, dtype=np.float64)
-    if array.ndim not in (2, 3) or array.shape[-1] != array.shape[-2]:
-        raise ValueError(
-            f"probabilities must have shape (n, K, K), or (K, K) for one row; got {array.shape}."
-        )
-    off_diagonal = ~np.eye(array.shape[-1], dtype=bool)
-    values = array[..., off_diagonal]
-    if not np.all((values >= 0) & (values <= 1)):
-        raise ValueError("probabilities must lie between 0 and 1 off the diagonal.")
-    if not np.allclose(values + np.swapaxes(array, -1, -2)[..., off_diagonal], 1, atol=1e-6):
-        raise ValueError(
-            "probabilities must be complementary: probabilities[i, a, b] + "
-            "probabilities[i, b, a] = 1."
-        )
     return array

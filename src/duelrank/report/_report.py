@@ -6,7 +6,6 @@ import base64
 import hashlib
 import os
 import re
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -19,6 +18,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from duelrank import __version__
+from duelrank._files import replacing
 from duelrank._sklearn import as_indexable, unwrap
 from duelrank.posteriors import diagnose
 from duelrank.rankers import DuelRanker
@@ -84,17 +84,8 @@ def write_report(
     """
     page = render_report(model, X, y, title=title, names=names, random_state=random_state)
     path = Path(path)
-    # Beside the target, so that the last step is a rename within one file system.
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(unfinished, "x", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+    with replacing(path) as partial:
+        partial.write_text(page, encoding="utf-8", newline="\n")
     return path
 
 

@@ -35,6 +35,11 @@ def couple(probabilities: ArrayLike) -> Any:
     >>> couple(eta[:, None] / (eta[:, None] + eta)).round(12)
     array([0.5, 0.3, 0.2])
     """
+    return posteriors_from_probabilities(check_probabilities(probabilities))
+
+
+def check_probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
+    """Return pairwise probabilities as floats after checking that they are complementary."""
     array = np.asarray(probabilities, dtype=np.float64)
     if array.ndim not in (2, 3) or array.shape[-1] != array.shape[-2]:
         raise ValueError(
@@ -49,7 +54,7 @@ def couple(probabilities: ArrayLike) -> Any:
             "probabilities must be complementary: probabilities[i, a, b] + "
             "probabilities[i, b, a] = 1."
         )
-    return posteriors_from_probabilities(array)
+    return array
 
 
 def posteriors_from_probabilities(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

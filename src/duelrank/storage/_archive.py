@@ -1,0 +1,129 @@
+"""The file itself: a skops archive with ``duelrank.json`` beside its members.
+
+Members are stored, not compressed: what the file unpacks to is never larger than the file. The
+checksum covers the members and the description, so it finds damage; it is no signature and does not
+tell who wrote the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from duelrank._files import replacing
+
+FORMAT = 1
+DESCRIPTION = "duelrank.json"
+SCHEMA = "schema.json"
+MEMBER_NAME = re.compile(r"[\w-]+\.(json|npy|npz|bin)")
+# Sparse matrices are compressed inside their member; more than this is no honest matrix.
+LARGEST_RATIO, LARGEST_UNPACKED = 100, 2**27
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be opened, and why."""
+
+
+def write_archive(path: str | os.PathLike[str], skops_file: bytes, description: Any) -> None:
+    """Add the description and the checksum to a skops file and write it."""
+    with zipfile.ZipFile(io.BytesIO(skops_file)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    # Most of the schema is space between its words.
+    members[SCHEMA] = json.dumps(json.loads(members[SCHEMA]), separators=(",", ":")).encode()
+    described = {**description, "format": FORMAT}
+    described["checksum"] = _checksum(members, described)
+    members[DESCRIPTION] = json.dumps(described, indent=1).encode()
+    with replacing(path) as partial, zipfile.ZipFile(partial, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+
+
+def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
+    """Return the description and the whole file, after checking everything but the types in it."""
+    content = Path(path).read_bytes()
+    if not content.startswith(b"PK\x03\x04"):
+        raise ModelFileError(f"{path} is not a duelrank model file{_what_else(content)}.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            _check_members(path, archive.infolist(), len(content))
+            members = {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ModelFileError(f"{path} is truncated or damaged ({error}).") from error
+    if DESCRIPTION not in members or SCHEMA not in members:
+        raise ModelFileError(
+            f"{path} is a zip archive, but not a duelrank model file: it has no {DESCRIPTION}."
+        )
+    description = _parse_description(path, members.pop(DESCRIPTION))
+    if description.pop("checksum", None) != _checksum(members, description):
+        raise ModelFileError(f"{path} was altered after it was saved: its checksum differs.")
+    for name, member in members.items():
+        if name.endswith(".npz"):
+            _check_sparse(path, member)
+    return description, content
+
+
+def _what_else(content: bytes) -> str:
+    if not content:
+        return ": it is empty"
+    if content[:1] == b"\x80" and content[-1:] == b".":
+        return " but a pickle, which could run any code; duelrank does not open pickles"
+    return ""
+
+
+def _check_members(
+    path: str | os.PathLike[str], members: list[zipfile.ZipInfo], file_size: int
+) -> None:
+    names = [member.filename for member in members]
+    if len(set(names)) < len(names):
+        raise ModelFileError(f"{path} is not a duelrank model file: it holds a name twice.")
+    for member in members:
+        if not MEMBER_NAME.fullmatch(member.filename):
+            raise ModelFileError(
+                f"{path} is not a duelrank model file: it holds {member.filename!r}."
+            )
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise ModelFileError(
+                f"{path} is not a duelrank model file: it holds compressed members."
+            )
+    if sum(member.file_size for member in members) > file_size:
+        raise ModelFileError(f"{path} is damaged: it claims to hold more than its own size.")
+
+
+def _parse_description(path: str | os.PathLike[str], content: bytes) -> dict[str, Any]:
+    try:
+        description = json.loads(content)
+        written = description["format"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged: its description cannot be read.") from error
+    if not isinstance(written, int) or written < 1:
+        raise ModelFileError(f"{path} is damaged: its format is {written!r}.")
+    if written > FORMAT:
+        raise ModelFileError(
+            f"{path} has format {written}, which needs a newer duelrank; "
+            f"this one reads formats up to {FORMAT}."
+        )
+    return dict(description)
+
+
+def _checksum(members: dict[str, bytes], description: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
+    for name in sorted(members):
+        digest.update(f"{name} {len(members[name])}\n".encode())
+        digest.update(members[name])
+    return digest.hexdigest()
+
+
+def _check_sparse(path: str | os.PathLike[str], member: bytes) -> None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(member)) as archive:
+            unpacked = sum(part.file_size for part in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise ModelFileError(f"{path} is damaged: a sparse matrix cannot be read.") from error
+    if unpacked > max(LARGEST_UNPACKED, LARGEST_RATIO * len(member)):
+        raise ModelFileError(f"{path} holds a sparse matrix that unpacks to {unpacked:,} bytes.")

@@ -1,0 +1,334 @@
+"""Many alike objects as few arrays, and back.
+
+K labels have K(K−1)/2 duels. One by one, their classifiers would fill a file with thousands of tiny
+arrays and as many descriptions of the same attributes. Packed, the same attribute of all
+classifiers is one array: `pack` takes a list of objects and returns a *column*, a dictionary with a
+``kind`` and plain arrays; `unpack` takes a column and returns the list. Attributes that are
+estimators, lists or dictionaries again are packed in the same way; what is nothing of the kind
+stays a list of objects. A whole model is a column of one.
+
+Decision trees are compiled objects that believe any node numbers they are given. Packed, their
+arrays can be checked before a tree is made of them. Trees of neighbours are grown again from their
+points.
+"""
+
+from __future__ import annotations
+
+import copy
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.neighbors import BallTree, KDTree
+from sklearn.utils import Bunch
+
+from duelrank._sklearn_models import Tree, TreePredictor
+from duelrank.storage._checks import check_packed, check_tree, check_tree_predictor
+
+PREDICTOR_ARRAYS = ("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")
+TREE_ARGUMENTS = ("n_features", "n_classes", "n_outputs")
+NEIGHBOUR_TREES = {"ball_tree": BallTree, "kd_tree": KDTree}
+# Lists with unlike items that are not longer are packed place by place, such as pipelines' steps.
+SHORT_LIST = 16
+
+Column = dict[str, Any]
+
+
+def pack(objects: list[Any]) -> Column:
+    """Turn a list of objects into a column."""
+    for kind, packs in _KINDS.items():
+        column = packs(objects) if objects else None
+        if column is not None:
+            return {"kind": kind, "length": len(objects), **column}
+    return {"kind": "objects", "length": len(objects), "values": objects}
+
+
+def unpack(column: Column) -> list[Any]:
+    """Turn a column into the list of objects that it was made of."""
+    check_packed(isinstance(column, dict) and column.get("kind") in _UNPACKERS)
+    objects = _UNPACKERS[column["kind"]](column)
+    check_packed(len(objects) == column["length"])
+    return objects
+
+
+def _pack_optional(objects: list[Any]) -> Column | None:
+    present = np.array([o is not None for o in objects])
+    if present.all() or not present.any():
+        return None
+    return {"present": present, "items": pack([o for o in objects if o is not None])}
+
+
+def _unpack_optional(column: Column) -> list[Any]:
+    items = unpack(column["items"])
+    check_packed(int(column["present"].sum()) == len(items))
+    parts = iter(items)
+    return [next(parts) if here else None for here in column["present"].tolist()]
+
+
+def _pack_same(objects: list[Any]) -> Column | None:
+    first = objects[0]
+    if not (first is None or type(first) in (bool, int, float, str)):
+        return None
+    if all(type(o) is type(first) and o == first for o in objects):
+        return {"value": first}
+    return None
+
+
+def _unpack_same(column: Column) -> list[Any]:
+    return [column["value"]] * column["length"]
+
+
+def _pack_numbers(objects: list[Any]) -> Column | None:
+    """Python numbers of one type; numpy's stay numpy's."""
+    kind = type(objects[0])
+    if not all(type(o) is kind for o in objects):
+        return None
+    if kind in (bool, float) or (kind is int and all(abs(o) < 2**63 for o in objects)):
+        return {
+            "python": True,
+            "values": np.array(objects, dtype=np.int64 if kind is int else kind),
+        }
+    if issubclass(kind, (np.number, np.bool_)):
+        return {"python": False, "values": np.array(objects, dtype=kind)}
+    return None
+
+
+def _unpack_numbers(column: Column) -> list[Any]:
+    values = column["values"]
+    check_packed(isinstance(values, np.ndarray) and values.ndim == 1)
+    return values.tolist() if column["python"] else list(values)
+
+
+def _pack_arrays(objects: list[Any]) -> Column | None:
+    """Arrays of one type and one number of axes, laid end to end."""
+    first = objects[0]
+    if not all(type(o) is np.ndarray for o in objects) or first.ndim == 0:
+        return None
+    if any(o.dtype != first.dtype or o.ndim != first.ndim for o in objects):
+        return None
+    fortran = all(o.flags.f_contiguous and not o.flags.c_contiguous for o in objects)
+    order = "F" if fortran else "C"
+    shapes = np.array([o.shape for o in objects], dtype=np.int64)
+    if first.dtype == object:
+        items = list(chain.from_iterable(o.ravel(order).tolist() for o in objects))
+        return {"shapes": shapes, "order": order, "items": pack(items)}
+    return {
+        "shapes": shapes,
+        "order": order,
+        "values": _end_to_end([o.ravel(order) for o in objects]),
+    }
+
+
+def _end_to_end(vectors: list[NDArray[Any]]) -> NDArray[Any]:
+    # np.concatenate would drop the padding of records, which trees insist on.
+    joined = np.empty(sum(map(len, vectors)), dtype=vectors[0].dtype)
+    np.concatenate(vectors, out=joined)
+    return joined
+
+
+def _unpack_arrays(column: Column) -> list[Any]:
+    shapes, order = column["shapes"], column["order"]
+    check_packed(isinstance(shapes, np.ndarray) and shapes.dtype == np.int64 and shapes.ndim == 2)
+    check_packed(order in ("C", "F") and bool((shapes >= 0).all()))
+    if "items" in column:
+        items = unpack(column["items"])
+        values = np.empty(len(items), dtype=object)
+        values[:] = items
+    else:
+        values = column["values"]
+    sizes = np.prod(shapes, axis=1)
+    check_packed(values.ndim == 1 and int(sizes.sum()) == len(values))
+    ends = np.cumsum(sizes)
+    return [
+        values[end - size : end].reshape(shape, order=order).copy(order="K")
+        for shape, size, end in zip(shapes.tolist(), sizes.tolist(), ends.tolist(), strict=True)
+    ]
+
+
+def _pack_short_lists(objects: list[Any]) -> Column | None:
+    """Short lists of unlike items: all their first items, all their second ones, and so on."""
+    kind, length = type(objects[0]), _length(objects[0])
+    if kind not in (list, tuple) or not 0 < length <= SHORT_LIST:
+        return None
+    if not all(type(o) is kind and len(o) == length for o in objects):
+        return None
+    kinds = {type(item) for o in objects for item in o}
+    if len(kinds) == 1 and kinds.isdisjoint((list, tuple)):
+        return None
+    places = {str(place): pack([o[place] for o in objects]) for place in range(length)}
+    return {"tuples": kind is tuple, "items": places}
+
+
+def _unpack_short_lists(column: Column) -> list[Any]:
+    kind = tuple if column["tuples"] else list
+    return [kind(part.values()) for part in _unpack_dicts({**column, "bunches": False})]
+
+
+def _pack_lists(objects: list[Any]) -> Column | None:
+    """Lists of one kind of item, laid end to end."""
+    kind = type(objects[0])
+    if kind not in (list, tuple) or not all(type(o) is kind for o in objects):
+        return None
+    items = list(chain.from_iterable(objects))
+    if len({type(item) for item in items if item is not None}) > 1:
+        return None
+    lengths = np.array([len(o) for o in objects], dtype=np.int64)
+    return {"tuples": kind is tuple, "lengths": lengths, "items": pack(items)}
+
+
+def _unpack_lists(column: Column) -> list[Any]:
+    items, lengths = unpack(column["items"]), column["lengths"].tolist()
+    check_packed(all(n >= 0 for n in lengths) and sum(lengths) == len(items))
+    parts = iter(items)
+    lists = [[next(parts) for _ in range(n)] for n in lengths]
+    return [tuple(part) for part in lists] if column["tuples"] else lists
+
+
+def _length(thing: Any) -> int:
+    return len(thing) if isinstance(thing, (list, tuple)) else -1
+
+
+def _pack_dicts(objects: list[Any]) -> Column | None:
+    """Dictionaries with the same keys, which are strings."""
+    kind = type(objects[0])
+    if kind not in (dict, Bunch) or not all(type(o) is kind for o in objects):
+        return None
+    keys = list(objects[0])
+    if not all(type(key) is str for key in keys) or any(list(o) != keys for o in objects):
+        return None
+    columns = {key: pack([o[key] for o in objects]) for key in keys}
+    return {"bunches": kind is Bunch, "items": columns}
+
+
+def _unpack_dicts(column: Column) -> list[Any]:
+    columns = {key: unpack(part) for key, part in column["items"].items()}
+    check_packed(all(len(part) == column["length"] for part in columns.values()))
+    kind = Bunch if column["bunches"] else dict
+    return [
+        kind(**{key: part[i] for key, part in columns.items()}) for i in range(column["length"])
+    ]
+
+
+def _pack_estimators(objects: list[Any]) -> Column | None:
+    """Estimators, and whatever else of ours or scikit-learn's is nothing but its attributes."""
+    kind = type(objects[0])
+    if not (all(type(o) is kind for o in objects) and _is_its_attributes(kind)):
+        return None
+    attributes = _pack_dicts([_without_neighbour_tree(vars(o)) for o in objects])
+    if attributes is None:
+        return None
+    return {"prototype": _bare(objects[0]), **attributes}
+
+
+def _unpack_estimators(column: Column) -> list[Any]:
+    prototype = column["prototype"]
+    check_packed(_is_its_attributes(type(prototype)))
+    estimators = []
+    for attributes in _unpack_dicts(column):
+        estimator = _bare(prototype)
+        vars(estimator).update(_with_neighbour_tree(attributes))
+        estimators.append(estimator)
+    return estimators
+
+
+def _is_its_attributes(kind: Any) -> bool:
+    """Tell whether objects of this class can be made anew from their attributes."""
+    if not kind.__module__.startswith(("sklearn.", "duelrank.")) or kind.__dictoffset__ == 0:
+        return False
+    parent: Any = BaseEstimator if issubclass(kind, BaseEstimator) else object
+    return all(
+        getattr(kind, name, None) is getattr(parent, name, None)
+        for name in ("__getstate__", "__setstate__", "__reduce__", "__reduce_ex__")
+    )
+
+
+def _without_neighbour_tree(attributes: dict[str, Any]) -> dict[str, Any]:
+    grown = isinstance(attributes.get("_tree"), (BallTree, KDTree))
+    return {**attributes, "_tree": None} if grown else dict(attributes)
+
+
+def _with_neighbour_tree(attributes: dict[str, Any]) -> dict[str, Any]:
+    method = attributes.get("_fit_method")
+    if "_tree" in attributes and isinstance(method, str) and method in NEIGHBOUR_TREES:
+        attributes["_tree"] = NEIGHBOUR_TREES[method](
+            attributes["_fit_X"],
+            attributes["leaf_size"],
+            metric=attributes["effective_metric_"],
+            **attributes["effective_metric_params_"],
+        )
+    return attributes
+
+
+def _bare(thing: Any) -> Any:
+    bare = copy.copy(thing)
+    vars(bare).clear()
+    return bare
+
+
+def _pack_trees(objects: list[Any]) -> Column | None:
+    if not all(type(o) is Tree for o in objects):
+        return None
+    states = []
+    for tree in objects:
+        _, arguments, state = tree.__reduce__()
+        states.append(dict(zip(TREE_ARGUMENTS, arguments, strict=True)) | state)
+    return {"states": pack(states)}
+
+
+def _unpack_trees(column: Column) -> list[Any]:
+    trees = []
+    for state in unpack(column["states"]):
+        check_tree(state)
+        tree = Tree(*(state.pop(name) for name in TREE_ARGUMENTS))
+        tree.__setstate__(state)
+        trees.append(tree)
+    return trees
+
+
+def _pack_tree_predictors(objects: list[Any]) -> Column | None:
+    if not all(type(o) is TreePredictor for o in objects):
+        return None
+    states = [{name: getattr(o, name) for name in PREDICTOR_ARRAYS} for o in objects]
+    return {"states": pack(states)}
+
+
+def _unpack_tree_predictors(column: Column) -> list[Any]:
+    predictors = []
+    for state in unpack(column["states"]):
+        check_tree_predictor(state)
+        predictors.append(TreePredictor(**state))
+    return predictors
+
+
+def _unpack_objects(column: Column) -> list[Any]:
+    return list(column["values"])
+
+
+# The first kind that fits is taken.
+_KINDS = {
+    "same": _pack_same,
+    "optional": _pack_optional,
+    "numbers": _pack_numbers,
+    "arrays": _pack_arrays,
+    "short_lists": _pack_short_lists,
+    "lists": _pack_lists,
+    "dicts": _pack_dicts,
+    "trees": _pack_trees,
+    "tree_predictors": _pack_tree_predictors,
+    "estimators": _pack_estimators,
+}
+_UNPACKERS = {
+    "same": _unpack_same,
+    "optional": _unpack_optional,
+    "numbers": _unpack_numbers,
+    "arrays": _unpack_arrays,
+    "short_lists": _unpack_short_lists,
+    "lists": _unpack_lists,
+    "dicts": _unpack_dicts,
+    "trees": _unpack_trees,
+    "tree_predictors": _unpack_tree_predictors,
+    "estimators": _unpack_estimators,
+    "objects": _unpack_objects,
+}

@@ -1,0 +1,616 @@
+"""Saved models: the same model comes back, and nothing else ever does."""
+
+import functools
+import io
+import json
+import os
+import pickle
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from duelrank import (
+    DuelRanker,
+    LogisticDuels,
+    LogisticDuelsCV,
+    StumpDuels,
+    predict_ranks,
+)
+
+skops_io = pytest.importorskip("skops.io")
+
+from duelrank._files import replacing  # noqa: E402
+from duelrank.storage import (  # noqa: E402
+    ModelFileError,
+    ModelVersionWarning,
+    _archive,
+    _checks,
+    _models,
+    describe,
+    load,
+    save,
+)
+from duelrank.storage._packing import pack, unpack  # noqa: E402
+
+X, Y = load_iris(return_X_y=True)
+NAMES = np.array(["01", "1", "ü"], dtype=object)
+LABELS = NAMES[Y]
+
+ENGINES = [
+    None,
+    LogisticDuelsCV(Cs=3, cv=2),
+    StumpDuels(),
+    LogisticRegression(),
+    SGDClassifier(loss="log_loss"),
+    GaussianNB(),
+    SVC(),
+    SVC(kernel="linear", class_weight="balanced"),
+    KNeighborsClassifier(),
+    KNeighborsClassifier(algorithm="ball_tree", metric="manhattan"),
+    DecisionTreeClassifier(max_depth=3),
+    RandomForestClassifier(5),
+    ExtraTreesClassifier(3),
+    BaggingClassifier(n_estimators=3, max_features=0.5),
+    AdaBoostClassifier(n_estimators=3),
+    GradientBoostingClassifier(n_estimators=3),
+    HistGradientBoostingClassifier(max_iter=3, categorical_features=[3]),
+    CalibratedClassifierCV(DecisionTreeClassifier(max_depth=2), cv=2),
+    StackingClassifier([("bayes", GaussianNB()), ("tree", DecisionTreeClassifier())], cv=2),
+    make_pipeline(StandardScaler(), LinearSVC()),
+    GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2),
+]
+
+
+def fitted(engine=None, **parameters):
+    return DuelRanker(engine, random_state=0, **parameters).fit(X, LABELS)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.skops"
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda e: " ".join(str(e).split())[:60])
+def test_what_is_saved_is_loaded(engine, path):
+    ranker = fitted(engine)
+    save(ranker, path)
+    same = load(path)
+    assert np.array_equal(same.decision_function(X), ranker.decision_function(X))
+    assert same.classes_.tolist() == NAMES.tolist()
+    assert same.get_params().keys() == ranker.get_params().keys()
+    if hasattr(ranker, "predict_proba"):
+        assert np.array_equal(same.predict_proba(X), ranker.predict_proba(X))
+
+
+def test_pipelines_and_searches_with_trees_before_the_duels(path):
+    selection = SelectFromModel(ExtraTreesClassifier(5, random_state=0))
+    model = make_pipeline(StandardScaler(), selection, DuelRanker(random_state=0)).fit(X, LABELS)
+    save(model, path)
+    assert np.array_equal(predict_ranks(load(path), X), predict_ranks(model, X))
+
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), DuelRanker(LogisticDuels(), random_state=0)),
+        {"duelranker__estimator__C": [0.1, 10.0]},
+        cv=3,
+    ).fit(X, LABELS)
+    save(search, path)
+    same = load(path)
+    assert same.best_params_ == search.best_params_
+    assert np.array_equal(predict_ranks(same, X), predict_ranks(search, X))
+
+
+def test_one_sided_duels_are_remembered(path):
+    weights = (Y != 1).astype(float)
+    ranker = DuelRanker(GaussianNB(), random_state=0).fit(X, LABELS, sample_weight=weights)
+    assert None in ranker.duels_.estimators_
+    save(ranker, path)
+    same = load(path)
+    assert [e is None for e in same.duels_.estimators_] == [
+        e is None for e in ranker.duels_.estimators_
+    ]
+    assert np.array_equal(same.predict_ranks(X), ranker.predict_ranks(X))
+
+
+def test_a_kernel_remembers_the_rows_of_its_duels(path):
+    kernel = X @ X.T
+    ranker = DuelRanker(SVC(kernel="precomputed"), random_state=0).fit(kernel, LABELS)
+    save(ranker, path)
+    assert np.array_equal(load(path).predict_ranks(kernel), ranker.predict_ranks(kernel))
+
+
+def test_a_loaded_model_can_be_fitted_again(path):
+    ranker = fitted(RandomForestClassifier(3))
+    save(ranker, path)
+    again = load(path).fit(X, LABELS)
+    assert np.array_equal(again.predict_ranks(X), ranker.predict_ranks(X))
+
+
+def test_the_file_grows_with_arrays_not_with_duels(path):
+    """Ten times the duels, and hardly a member more."""
+    rng = np.random.RandomState(0)
+    members = []
+    for n_labels in (5, 15):
+        points = rng.randn(400, 3)
+        ranker = DuelRanker(RandomForestClassifier(3), random_state=0)
+        save(ranker.fit(points, np.arange(400) % n_labels), path)
+        with zipfile.ZipFile(path) as archive:
+            members.append(len(archive.namelist()))
+    assert members[1] < members[0] + 10 < 50
+
+
+def test_packing_keeps_types_order_and_shape():
+    objects = [
+        {"a": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "b": [1, 2], "c": None},
+        {"a": np.asfortranarray(np.ones((3, 4))), "b": [3], "c": np.float32(2)},
+    ]
+    back = unpack(pack(objects))
+    for before, after in zip(objects, back, strict=True):
+        assert np.array_equal(before["a"], after["a"])
+        assert after["a"].flags.f_contiguous
+        assert after["b"] == before["b"]
+    assert back[0]["c"] is None
+    assert isinstance(back[1]["c"], np.float32)
+    assert unpack(pack([(True, 1.5, "x"), (False, 2.5, "y")])) == [
+        (True, 1.5, "x"),
+        (False, 2.5, "y"),
+    ]
+    assert unpack(pack([])) == []
+
+
+def test_the_description_needs_no_model(path):
+    ranker = fitted(LogisticDuels(C=0.5), ties="random")
+    model = make_pipeline(StandardScaler(), ranker).fit(X, LABELS)
+    save(model, path, columns={"a": "number"}, target="kind", facts={"rows": 150})
+    description = describe(path)
+    assert description.labels == ["01", "1", "ü"]
+    assert description.engine == "LogisticDuels(C=0.5)"
+    assert description.steps == ["StandardScaler()"]
+    assert (description.aggregation, description.ties) == ("copeland", "random")
+    assert description.columns == {"a": "number"}
+    assert description.target == "kind"
+    assert description.facts == {"rows": 150}
+    assert description.versions["numpy"] == np.__version__
+
+
+def test_columns_are_those_that_the_model_remembers(path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    save(DuelRanker(random_state=0).fit(frame, Y), path)
+    assert list(describe(path).columns) == ["a", "b", "c", "d"]
+    assert describe(path).labels == [0, 1, 2]
+
+
+def test_only_fitted_rankers_are_saved(path):
+    with pytest.raises(NotFittedError):
+        save(DuelRanker(), path)
+    with pytest.raises(TypeError, match="model must be a fitted DuelRanker"):
+        save(LogisticRegression(max_iter=1000).fit(X, Y), path)
+    assert not path.exists()
+
+
+def test_functions_are_saved_by_name_and_must_be_trusted(path):
+    model = make_pipeline(FunctionTransformer(lambda X: X), DuelRanker(random_state=0)).fit(X, Y)
+    with pytest.raises(TypeError, match="it holds a lambda, which has no name"):
+        save(model, path)
+    assert not path.exists()
+    model.steps[0][1].func = open
+    save(model, path)
+    with pytest.raises(ModelFileError, match="open"):
+        load(path)
+
+
+def test_versions_that_differ_are_told(path, monkeypatch):
+    ranker = fitted()
+    versions = _models._versions()
+    monkeypatch.setattr(_models, "_versions", lambda: versions | {"scikit-learn": "1.5.2"})
+    save(ranker, path)
+    monkeypatch.undo()
+    with pytest.warns(ModelVersionWarning, match=r"saved with scikit-learn 1\.5\.2 \(here"):
+        load(path)
+
+
+class Stranger(StandardScaler):
+    """A type that is neither ours nor scikit-learn's."""
+
+
+def test_foreign_types_must_be_trusted(path):
+    model = make_pipeline(Stranger(), DuelRanker(random_state=0)).fit(X, LABELS)
+    save(model, path)
+    name = f"{Stranger.__module__}.Stranger"
+    with pytest.raises(ModelFileError, match=f"not trusted: {name}. If you know"):
+        load(path)
+    same = load(path, trusted=[name])
+    assert np.array_equal(predict_ranks(same, X), predict_ranks(model, X))
+    for wrong in (name, True):
+        with pytest.raises(TypeError, match="trusted must be a list"):
+            load(path, trusted=wrong)
+
+
+# Damaged files
+
+
+def test_truncated_files_are_refused(path):
+    save(fitted(), path)
+    content = path.read_bytes()
+    for size in [0, 1, 3, 30, *range(100, len(content), len(content) // 20), len(content) - 1]:
+        path.write_bytes(content[:size])
+        for read in (load, describe):
+            with pytest.raises(ModelFileError, match=r"is not a duelrank model file|is truncated"):
+                read(path)
+
+
+def test_altered_bytes_are_found(path):
+    """Every flipped byte is noticed, except where a zip archive does not look itself."""
+    ranker = fitted()
+    save(ranker, path)
+    content = bytearray(path.read_bytes())
+    expected = ranker.predict_ranks(X)
+    rng = np.random.RandomState(0)
+    refused = 0
+    for place in rng.randint(len(content), size=150):
+        content[place] ^= 0x55
+        path.write_bytes(content)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                assert np.array_equal(load(path).predict_ranks(X), expected)
+        except ModelFileError:
+            refused += 1
+        content[place] ^= 0x55
+    assert refused > 120
+
+
+def rewrite(path, **changes):
+    """Write an archive anew, keeping its old description and checksum."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members.update(changes)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            if content is not None:
+                archive.writestr(name, content)
+    return members
+
+
+def test_an_altered_member_is_found_by_the_checksum(path):
+    save(fitted(), path)
+    with zipfile.ZipFile(path) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".npy"))
+        array = np.load(io.BytesIO(archive.read(name)))
+    buffer = io.BytesIO()
+    np.save(buffer, array + 1)
+    rewrite(path, **{name: buffer.getvalue()})
+    with pytest.raises(ModelFileError, match="altered after it was saved"):
+        load(path)
+
+
+def test_an_altered_description_is_found_by_the_checksum(path):
+    save(fitted(), path)
+    with zipfile.ZipFile(path) as archive:
+        description = json.loads(archive.read("duelrank.json"))
+    changed = description | {"labels": ["a", "b", "c"]}
+    rewrite(path, **{"duelrank.json": json.dumps(changed)})
+    with pytest.raises(ModelFileError, match="altered"):
+        describe(path)
+    rewrite(path, **{"duelrank.json": json.dumps(description | {"format": 99})})
+    with pytest.raises(ModelFileError, match="format 99, which needs a newer duelrank"):
+        describe(path)
+    for broken in ("{", "[]", "3", '{"format": "x"}', "[" * 100_000):
+        rewrite(path, **{"duelrank.json": broken})
+        with pytest.raises(ModelFileError, match="is damaged"):
+            describe(path)
+
+
+# Hostile files: their checksum is right
+
+
+def forge(path, thing):
+    """Write anything as if `save` had written it."""
+    save(fitted(), path)
+    with zipfile.ZipFile(path) as archive:
+        description = json.loads(archive.read("duelrank.json"))
+    description.pop("checksum")
+    _archive.write_archive(path, skops_io.dumps(thing), description)
+
+
+def columns_of_kind(column, kind):
+    """Find all columns of a kind inside a packed model."""
+    if isinstance(column, dict):
+        if column.get("kind") == kind:
+            yield column
+        for part in column.values():
+            yield from columns_of_kind(part, kind)
+
+
+def test_pickles_are_not_opened(path, tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "exploded"),)
+
+    path.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ModelFileError, match="a pickle, which could run any code"):
+        load(path)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_functions_in_a_file_are_not_called(path, tmp_path):
+    target = str(tmp_path / "exploded")
+    for bomb in (functools.partial(os.mkdir, target), os.mkdir, np.testing.assert_equal):
+        forge(path, {"kind": "objects", "length": 1, "values": [bomb]})
+        with pytest.raises(ModelFileError, match="not trusted"):
+            load(path)
+    schema = {
+        "__class__": "mkdir",
+        "__module__": "os",
+        "__loader__": "ConstructorFromReduceNode",
+        "content": {
+            "__class__": "tuple",
+            "__module__": "builtins",
+            "__loader__": "TupleNode",
+            "content": [
+                {
+                    "__class__": "str",
+                    "__module__": "builtins",
+                    "__loader__": "JsonNode",
+                    "content": json.dumps(target),
+                    "is_json": True,
+                }
+            ],
+        },
+        "protocol": 2,
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("schema.json", json.dumps(schema))
+    save(fitted(), path)
+    _archive.write_archive(path, buffer.getvalue(), describe(path).__dict__)
+    with pytest.raises(ModelFileError, match=r"not trusted: os\.mkdir"):
+        load(path)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_scikit_learn_is_not_trusted_by_name_alone(path):
+    """Modules of scikit-learn import much that could be called."""
+    from sklearn.datasets import load_svmlight_file
+
+    forge(path, {"kind": "objects", "length": 1, "values": [load_svmlight_file]})
+    with pytest.raises(ModelFileError, match=r"not trusted: .*load_svmlight_file"):
+        load(path)
+
+
+NUMBER = {"kind": "same", "length": 1, "value": 3}
+
+
+@pytest.mark.parametrize("thing", [[], {}, {"kind": "no"}, NUMBER])
+def test_files_that_hold_no_model_are_refused(thing, path):
+    forge(path, thing)
+    with pytest.raises(ModelFileError, match="was not written by duelrank"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("left_child", 10**6),
+        ("right_child", 10**6),
+        ("left_child", 0),
+        ("right_child", -7),
+        ("feature", 4),
+        ("feature", -9),
+    ],
+)
+def test_trees_that_lead_out_of_their_arrays_are_refused(field, value, path):
+    column = pack([fitted(DecisionTreeClassifier(max_depth=3))])
+    (trees,) = columns_of_kind(column, "trees")
+    trees["states"]["items"]["nodes"]["values"][0][field] = value
+    forge(path, column)
+    with pytest.raises(ModelFileError, match=r"form no tree|feature that is not there"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("node_count", 10**6), ("n_features", 10**6), ("n_outputs", 50), ("n_classes", np.array([9]))],
+)
+def test_trees_with_wrong_counts_are_refused(name, value, path):
+    column = pack([fitted(RandomForestClassifier(3))])
+    (trees,) = columns_of_kind(column, "trees")
+    states = unpack(trees["states"])
+    for state in states:
+        state[name] = value
+    trees["states"] = pack(states)
+    forge(path, column)
+    with pytest.raises(ModelFileError, match=r"counted right|other features"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("left", 10**6), ("feature_idx", 9), ("bitset_idx", 99), ("is_categorical", 1)],
+)
+def test_boosted_trees_that_lead_out_of_their_arrays_are_refused(field, value, path):
+    engine = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=5)
+    column = pack([fitted(engine)])
+    for trees in columns_of_kind(column, "tree_predictors"):
+        nodes = trees["states"]["items"]["nodes"]["values"]
+        nodes["is_categorical"][0] = field == "bitset_idx"
+        nodes[field][0] = value
+    forge(path, column)
+    with pytest.raises(ModelFileError, match="was not written by duelrank"):
+        load(path)
+
+
+def test_support_vectors_that_are_miscounted_are_refused(path):
+    ranker = fitted(SVC())
+    ranker.duels_.estimators_[1]._n_support = np.array([10**6, 10**6], dtype=np.int32)
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="support vectors"):
+        load(path)
+
+
+def test_sparse_matrices_that_point_outside_are_refused(path):
+    from scipy import sparse
+
+    ranker = DuelRanker(SVC(), random_state=0).fit(sparse.csr_matrix(X), LABELS)
+    save(ranker, path)
+    load(path)
+    ranker.duels_.estimators_[0].support_vectors_.indices[0] = 10**6
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="was not written by duelrank"):
+        load(path)
+
+
+@pytest.mark.parametrize("engine", [LogisticDuels(), StumpDuels(), GaussianNB()])
+def test_duels_that_do_not_fit_the_labels_are_refused(engine, path):
+    ranker = fitted(engine)
+    ranker.classes_ = np.array(list("abcd"), dtype=object)
+    ranker.label_order_ = np.arange(4)
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="duels are not counted right"):
+        load(path)
+
+
+def test_labels_that_are_not_ordered_right_are_refused(path):
+    ranker = fitted()
+    ranker.label_order_ = np.array([0, 1, 99])
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="labels are not counted right"):
+        load(path)
+
+
+@pytest.mark.parametrize("name", ["../evil.npy", "/etc/evil.npy", "folder/a.npy", "evil.py"])
+def test_paths_inside_the_archive_are_refused(name, path):
+    save(fitted(), path)
+    rewrite(path, **{name: b"x"})
+    with pytest.raises(ModelFileError, match="it holds"):
+        load(path)
+
+
+def test_zip_bombs_are_refused(path):
+    save(fitted(), path)
+    with zipfile.ZipFile(path, "a", compression=zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros.npy", bytes(10**7))
+    with pytest.raises(ModelFileError, match="compressed members"):
+        load(path)
+
+
+def test_compressed_bombs_in_sparse_matrices_are_refused(path, monkeypatch):
+    monkeypatch.setattr(_archive, "LARGEST_UNPACKED", 10**5)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, data=np.zeros(10**6))
+    with pytest.raises(ModelFileError, match="unpacks to"):
+        _archive._check_sparse(path, buffer.getvalue())
+
+
+def test_names_that_occur_twice_are_refused(path):
+    save(fitted(), path)
+    with zipfile.ZipFile(path, "a") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr("schema.json", "{}")
+    with pytest.raises(ModelFileError, match="a name twice"):
+        load(path)
+
+
+def test_other_archives_are_no_models(path):
+    path.write_bytes(skops_io.dumps(fitted()))
+    with pytest.raises(ModelFileError, match=r"it has no duelrank\.json"):
+        load(path)
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ModelFileError, match="is not a duelrank model file"):
+        load(path)
+
+
+def test_deeply_nested_schemas_are_refused(path):
+    nested = {
+        "__class__": "list",
+        "__module__": "builtins",
+        "__loader__": "ListNode",
+        "content": [],
+    }
+    for _ in range(300):
+        nested = {**nested, "content": [nested]}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("schema.json", json.dumps(nested | {"protocol": 2}))
+    save(fitted(), path)
+    _archive.write_archive(path, buffer.getvalue(), describe(path).__dict__)
+    with pytest.raises(ModelFileError, match="was not written by duelrank"):
+        load(path)
+
+
+def test_checks_look_inside_everything():
+    hidden = fitted(SVC())
+    hidden.duels_.estimators_[0]._n_support = np.array([1, 1], dtype=np.int32)
+    for wrapped in ([hidden], {"a": (hidden,)}, np.array([hidden, None], dtype=object)):
+        with pytest.raises(ValueError, match="support vectors"):
+            _checks.check_model(wrapped)
+
+
+# Writing
+
+
+def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch):
+    save(fitted(), path)
+    before = path.read_bytes()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", interrupt)
+    with pytest.raises((KeyboardInterrupt, TypeError)):
+        _archive.write_archive(path, before, {})
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_replacing_writes_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "out.txt"
+    with replacing(target) as partial:
+        partial.write_text("one")
+        assert not target.exists()
+    assert target.read_text() == "one"
+    target.chmod(0o640)
+    with pytest.raises(FileNotFoundError), replacing(target) as partial:
+        partial.with_name("no such folder").joinpath("two").touch()
+    assert target.read_text() == "one"
+    with replacing(target) as partial:
+        partial.write_text("three")
+    assert target.read_text() == "three"
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_replacing_follows_links_and_leaves_folders(tmp_path):
+    real = tmp_path / "real.txt"
+    real.write_text("old")
+    link = tmp_path / "link.txt"
+    link.symlink_to(real)
+    with replacing(link) as partial:
+        partial.write_text("new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+    with pytest.raises(IsADirectoryError), replacing(tmp_path):
+        pass

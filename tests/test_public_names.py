@@ -10,11 +10,16 @@ MODULES = [
     "bounds",
     "datasets",
     "duels",
+    "evaluation",
     "losses",
+    "plotting",
     "posteriors",
+    "preprocessing",
     "rankers",
     "rankings",
     "report",
+    "storage",
+    "tables",
     "tournaments",
 ]
 
@@ -35,6 +40,7 @@ def test_public_names_are_exact():
         "StumpDuels",
         "bounds",
         "datasets",
+        "load",
         "losses",
         "pairs",
         "plotting",
@@ -44,6 +50,7 @@ def test_public_names_are_exact():
         "predict_top",
         "rankings",
         "report",
+        "save",
         "tournaments",
     ]
 

@@ -13,7 +13,8 @@ The path from data to a ranking, with the shapes of n points, K labels and P = K
 
 Beside the path: :mod:`duelrank.posteriors` and :mod:`duelrank.bounds` say what can be known,
 :mod:`duelrank.datasets` holds data to try it on, :mod:`duelrank.plotting` draws, and
-:mod:`duelrank.report` writes a page about a fitted ranker.
+:mod:`duelrank.report` writes a page about a fitted ranker. :mod:`duelrank.storage` saves rankers,
+:mod:`duelrank.evaluation` compares them, and the command ``duelrank`` does it all on files.
 
 Names are imported when they are first used, so that ``import duelrank`` costs next to nothing.
 """  # noqa: E501
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from duelrank._pairs import pairs
     from duelrank.duels import EstimatorDuels, LogisticDuels, LogisticDuelsCV, StumpDuels
     from duelrank.rankers import DuelRanker, predict_order, predict_ranks, predict_top
+    from duelrank.storage import load, save
 
 __version__ = "0.1.0"
 
@@ -48,6 +50,7 @@ __all__ = [
     "StumpDuels",
     "bounds",
     "datasets",
+    "load",
     "losses",
     "pairs",
     "plotting",
@@ -57,6 +60,7 @@ __all__ = [
     "predict_top",
     "rankings",
     "report",
+    "save",
     "tournaments",
 ]
 
@@ -67,10 +71,12 @@ _ROOM_OF = {
     "LogisticDuels": "duels",
     "LogisticDuelsCV": "duels",
     "StumpDuels": "duels",
+    "load": "storage",
     "pairs": "_pairs",
     "predict_order": "rankers",
     "predict_ranks": "rankers",
     "predict_top": "rankers",
+    "save": "storage",
 }
 
 

@@ -1,0 +1,23 @@
+"""The ``duelrank`` command.
+
+One file per command; what they share is in `_group` (errors and exit codes), `_options`,
+`_terminal` (what is written for people to read) and `_model` (a model file and the data it takes).
+Nothing heavy is imported before there is work to do, so that help and mistakes answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command with the arguments of the process."""
+    try:
+        from duelrank.cli._commands import duelrank
+    except ImportError as error:
+        if error.name not in ("click", "rich"):
+            raise
+        sys.exit(f"The duelrank command needs {error.name}: pip install 'duelrank[cli]'")
+    duelrank()

@@ -1,0 +1,5 @@
+"""``python -m duelrank.cli``."""
+
+from duelrank.cli import main
+
+main()

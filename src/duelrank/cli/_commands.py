@@ -1,0 +1,16 @@
+"""All commands, under one name."""
+
+from __future__ import annotations
+
+from duelrank.cli._evaluate import evaluate
+from duelrank.cli._explain import explain
+from duelrank.cli._fit import fit
+from duelrank.cli._group import duelrank
+from duelrank.cli._info import info
+from duelrank.cli._rank import rank
+from duelrank.cli._report import report
+
+__all__ = ["duelrank"]
+
+for command in (evaluate, fit, rank, explain, report, info):
+    duelrank.add_command(command)

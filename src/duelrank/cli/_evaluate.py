@@ -1,0 +1,204 @@
+"""``duelrank evaluate``: duels and baselines side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from duelrank.cli._files import check_inputs
+from duelrank.cli._fit import missing_columns, read_training_data
+from duelrank.cli._options import column_options, make_ranker, ranker_options, reading_options
+from duelrank.cli._terminal import note, plain, progress, say, show, table
+
+if TYPE_CHECKING:
+    from duelrank.evaluation import Result
+    from duelrank.preprocessing import TrainingData
+
+TOP = 5
+
+
+@click.command()
+@click.argument("data", metavar="[DATA]", required=False)
+@click.option("--target", metavar="COL", help="The column with the labels.")
+@click.option("--test", metavar="FILE", help="Table to test on, instead of cross-validation.")
+@click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
+@click.option("--drop-rare", is_flag=True, help="Leave out labels with fewer rows than folds.")
+@click.option("--figure", metavar="PATH", help="Draw the accuracies, for example to top.png.")
+@ranker_options
+@column_options
+@reading_options
+def evaluate(
+    data: str | None,
+    target: str | None,
+    test: str | None,
+    folds: int,
+    drop_rare: bool,
+    figure: str | None,
+    ignore: tuple[str, ...],
+    categorical: tuple[str, ...],
+    delimiter: str | None,
+    encoding: str,
+    **ranker: Any,
+) -> None:
+    """Compare duels with logistic regression on the table DATA.
+
+    The baselines are multinomial and one-vs-rest logistic regression on the same columns. top-k is
+    the share of rows whose label is among the first k, cycles the share of rows whose duels
+    contradict each other. Without DATA, scikit-learn's handwritten digits are ranked.
+    """
+    if data is None and (target is not None or test is not None):
+        raise click.UsageError("--target and --test need DATA.")
+    if data is not None and target is None:
+        raise click.UsageError("DATA needs --target, the column with the labels.")
+    check_inputs(data, test)
+    from duelrank.evaluation import baselines
+    from duelrank.evaluation import evaluate as measure
+
+    duels = make_ranker(**ranker)
+    penalty = ranker["penalty"] or 1.0
+    if data is None:
+        name, X, y, first_steps, tested = _digits()
+    else:
+        assert target is not None
+        training = read_training_data(data, target, ignore, categorical, delimiter, encoding)
+        if test is None and drop_rare:
+            training = _without_rare_labels(training, folds)
+        name, X, y, first_steps, tested = _from_table(
+            data, training, target, test, delimiter, encoding
+        )
+    if len(set(y.tolist())) < 2:
+        raise click.ClickException("there is a single label; ranking needs two.")
+    rankers = {
+        called: _pipeline(first_steps, classifier)
+        for called, classifier in {"duels": duels, **baselines(penalty)}.items()
+    }
+    n_fits = len(rankers) * (folds if tested is None else 1)
+    try:
+        with progress("fitting", n_fits) as advance:
+            results = measure(
+                rankers,
+                X,
+                y,
+                test=tested,
+                folds=folds,
+                top=min(TOP, len(set(y.tolist()))),
+                random_state=ranker["seed"],
+                on_step=lambda: advance(1),
+            )
+    except ValueError as error:
+        if not str(error).startswith("folds must be at most"):
+            raise
+        raise ValueError(f"{str(error)[:-1]}; take fewer --folds or --drop-rare.") from error
+    show(_headline(name, y, folds, tested))
+    show("")
+    show(_result_table(results))
+    if figure is not None:
+        _draw(figure, results, name)
+        say(f"Drew {plain(figure)}.")
+
+
+def _digits() -> tuple[str, Any, Any, list[Any], None]:
+    from sklearn.datasets import load_digits
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = load_digits(return_X_y=True)
+    return "digits", X, y, [StandardScaler()], None
+
+
+def _from_table(
+    data: str,
+    training: TrainingData,
+    target: str,
+    test: str | None,
+    delimiter: str | None,
+    encoding: str,
+) -> tuple[str, Any, Any, list[Any], tuple[Any, Any] | None]:
+    from duelrank.preprocessing import make_preprocessing
+    from duelrank.tables import TableError, features, is_labelled, labels, open_table
+
+    tested = None
+    if test is not None:
+        with open_table(test, delimiter=delimiter, encoding=encoding) as source:
+            names = [*training.kinds, target]
+            missing = [name for name in names if name not in source.columns]
+            if missing:
+                raise TableError(missing_columns(source, missing))
+            rows = source.read(names)
+        rows = rows.filter(is_labelled(rows[target]))
+        tested = features(rows, training.kinds), labels(target, rows[target])
+        unseen = set(tested[1].tolist()) - set(training.y.tolist())
+        if unseen:
+            note(f"{len(unseen)} labels of {test} are not in {data}; their rows count as wrong.")
+    name = "standard input" if data == "-" else Path(data).stem
+    return name, training.X, training.y, [make_preprocessing(training.kinds)], tested
+
+
+def _without_rare_labels(training: TrainingData, folds: int) -> TrainingData:
+    from dataclasses import replace
+
+    import numpy as np
+
+    from duelrank.evaluation import rare_labels
+
+    rare = rare_labels(training.y, folds)
+    if not rare:
+        return training
+    stays = np.array([label not in rare for label in training.y.tolist()])
+    note(f"{len(rare)} labels with fewer than {folds} rows left out, {int((~stays).sum())} rows.")
+    if not stays.any():
+        raise click.ClickException(f"every label has fewer than {folds} rows.")
+    return replace(training, X=training.X.filter(stays), y=training.y[stays])
+
+
+def _pipeline(first_steps: list[Any], classifier: Any) -> Any:
+    from sklearn.base import clone
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(*map(clone, first_steps), classifier)
+
+
+def _headline(name: str, y: Any, folds: int, tested: tuple[Any, Any] | None) -> str:
+    how = f"{folds} folds" if tested is None else f"{len(tested[1])} test rows"
+    return f"{plain(name)}: {len(y)} rows, {len(set(y.tolist()))} labels, {how}"
+
+
+def _result_table(results: list[Result]) -> Any:
+    top = len(results[0].accuracies)
+    headings = [("ranking by", "left"), *((f"top-{k}", "right") for k in range(1, top + 1))]
+    made = table([*headings, ("cycles", "right"), ("fit", "right"), ("rank", "right")])
+    for result in results:
+        cycles = "–" if result.cycle_share != result.cycle_share else f"{result.cycle_share:.0%}"
+        made.add_row(
+            result.name,
+            *(f"{accuracy:.3f}" for accuracy in result.accuracies),
+            cycles,
+            _seconds(result.fit_seconds),
+            _seconds(result.rank_seconds),
+        )
+    return made
+
+
+def _seconds(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _draw(figure: str, results: list[Result], name: str) -> None:
+    from matplotlib.figure import Figure
+
+    from duelrank._files import replacing
+    from duelrank.plotting import TopKAccuracyDisplay
+
+    path = Path(figure)
+    drawing = Figure(figsize=(6, 4), layout="constrained")
+    if path.suffix[1:].lower() not in drawing.canvas.get_supported_filetypes():
+        raise ValueError(f"{figure} must end in .png, .svg or .pdf, which say how to draw it.")
+    axes = drawing.subplots()
+    TopKAccuracyDisplay(
+        [result.accuracies for result in results], names=[result.name for result in results]
+    ).plot(axes)
+    axes.set_title(f"{plain(name)}: how often the label is among the first k")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as partial:
+        drawing.savefig(partial, dpi=150, format=path.suffix[1:].lower())

@@ -1,0 +1,189 @@
+"""``duelrank explain``: the tournament of one row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from duelrank.cli._files import check_inputs
+from duelrank.cli._model import Model, load_model
+from duelrank.cli._options import reading_options, trust_option
+from duelrank.cli._terminal import plain, show, table
+
+if TYPE_CHECKING:
+    from duelrank.tournaments import Tournaments
+
+RANKED_BY = {
+    "copeland": "Labels are ranked by the duels they win",
+    "coupling": "Labels are ranked by the posterior that fits their duels best",
+    "feedback_arc_set": "Labels are ranked so that the fewest duels are contradicted",
+}
+TIES_BY = {
+    "probability": "equal ones by the duels they can expect to win",
+    "feedback_arc_set": "equal ones so that the fewest duels are contradicted",
+    "random": "equal ones by an order drawn when the model was fitted",
+    "index": "equal ones in the order of the labels",
+}
+MOST_OPPONENTS, MOST_CYCLES, MOST_UPSETS, LONGEST_LOOP = 3, 3, 10, 6
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL")
+@click.argument("data", metavar="DATA")
+@click.option("--row", type=click.IntRange(0), required=True, metavar="I", help="From 0.")
+@click.option(
+    "--top", type=click.IntRange(1), default=10, show_default=True, help="Labels to show."
+)
+@trust_option
+@reading_options
+def explain(
+    model_file: str,
+    data: str,
+    row: int,
+    top: int,
+    trust: tuple[str, ...],
+    delimiter: str | None,
+    encoding: str,
+) -> None:
+    """Show the tournament of one row of the table DATA.
+
+    Who beats whom and how surely, where the duels contradict each other, and how that was resolved.
+    """
+    check_inputs(model_file, data)
+    model = load_model(model_file, trust)
+    X, written = _read_row(model, data, row, delimiter, encoding)
+    from duelrank._sklearn import unwrap
+
+    ranker, point = unwrap(model.model, X)
+    tournament = ranker.tournament(point)
+    proba = ranker.predict_proba(point)[0] if hasattr(ranker, "predict_proba") else None
+    show(f"Row {row} of {plain(data)}{_truth(tournament, written)}")
+    show("")
+    show(_ranking_table(tournament, proba, top))
+    for line in _story(tournament, ranker.aggregation, ranker.ties):
+        show(line)
+
+
+def _read_row(
+    model: Model, data: str, row: int, delimiter: str | None, encoding: str
+) -> tuple[Any, str | None]:
+    """Return the features of one row and its label as written, if it has one."""
+    from duelrank.tables import TableError, open_table
+
+    with open_table(data, delimiter=delimiter, encoding=encoding) as source:
+        target = model.description.target
+        others = [target] if target in source.columns else []
+        before = 0
+        for points in model.points(source, 10_000, others):
+            if row < before + len(points):
+                label = points.kept[target][row - before].as_py() if others else None
+                here = slice(row - before, row - before + 1)
+                X = points.X[here] if hasattr(points.X, "dtype") else points.X.slice(here.start, 1)
+                return X, None if label is None else str(label)
+            before += len(points)
+    raise TableError(f"{data} has {before} rows, so there is no row {row} (counted from 0).")
+
+
+def _truth(tournament: Tournaments, written: str | None) -> str:
+    if written is None:
+        return ""
+    place = [str(label) for label in tournament.order[0].tolist()]
+    where = f"place {place.index(written) + 1}" if written in place else "not known to the model"
+    return f"; its label is {plain(written)} ({where})"
+
+
+def _ranking_table(tournament: Tournaments, proba: Any, top: int) -> Any:
+    names = [plain(label) for label in tournament.classes.tolist()]
+    order = _codes(tournament)
+    headings = [("place", "right"), ("label", "left"), ("chance", "right"), ("won", "right")]
+    if proba is None:
+        del headings[2]
+    made = table([*headings, ("expected", "right"), ("lost to", "left")])
+    expected = tournament.probabilities[0].sum(axis=1) - 0.5
+    for place, code in enumerate(order[:top], start=1):
+        winners = [w for w in order if tournament.beats[0, w, code]]
+        chances = [] if proba is None else [f"{proba[code]:.1%}"]
+        made.add_row(
+            str(place),
+            names[code],
+            *chances,
+            str(len(names) - 1 - len(winners)),
+            f"{expected[code]:.2f}",
+            _opponents(tournament, winners, code, names),
+        )
+    if top < len(order):
+        made.add_row("…", f"{len(order) - top} more")
+    return made
+
+
+def _opponents(tournament: Tournaments, winners: list[int], code: int, names: list[str]) -> str:
+    certainty = tournament.probabilities[0]
+    shown = [f"{names[w]} ({certainty[w, code]:.0%})" for w in winners[:MOST_OPPONENTS]]
+    more = [f"{len(winners) - MOST_OPPONENTS} more"] if len(winners) > MOST_OPPONENTS else []
+    return ", ".join(shown + more) or "nobody"
+
+
+def _story(tournament: Tournaments, aggregation: str, ties: str) -> list[str]:
+    """Tell the cycles, the upsets and how they came about."""
+    names = [plain(label) for label in tournament.classes.tolist()]
+    order = _codes(tournament)
+    lines = [""]
+    numbers = tournament.components[0]
+    components = [
+        [code for code in order if numbers[code] == component]
+        for component in sorted(set(numbers.tolist()))
+    ]
+    cycles = [members for members in components if len(members) > 1]
+    for members in cycles[:MOST_CYCLES]:
+        lines += _loop(tournament, members, names)
+    if len(cycles) > MOST_CYCLES:
+        lines.append(f"And {len(cycles) - MOST_CYCLES} more among labels further down.")
+    upsets = [
+        (winner, loser)
+        for place, loser in enumerate(order)
+        for winner in order[place + 1 :]
+        if tournament.beats[0, winner, loser]
+    ]
+    if not upsets:
+        return [*lines, "No cycle: every duel agrees with the ranking."]
+    lines.append(f"{RANKED_BY[aggregation]}, {TIES_BY[ties]}.")
+    lines.append(f"That overrules {len(upsets)} duel{'s' * (len(upsets) > 1)}:")
+    certainty = tournament.probabilities[0]
+    for winner, loser in upsets[:MOST_UPSETS]:
+        lines.append(
+            f"  {names[winner]} beats {names[loser]} ({certainty[winner, loser]:.0%}) "
+            "but is ranked below"
+        )
+    if len(upsets) > MOST_UPSETS:
+        lines.append(f"  and {len(upsets) - MOST_UPSETS} more")
+    if not tournament.exact[0]:
+        lines.append("The fewest contradictions were searched for, but not proved to be fewest.")
+    return lines
+
+
+def _loop(tournament: Tournaments, members: list[int], names: list[str]) -> list[str]:
+    """Name a cycle, and three of its labels that beat each other in a circle."""
+    beats, certainty = tournament.beats[0], tournament.probabilities[0]
+    a, b, c = next(
+        (a, b, c)
+        for a in members
+        for b in members
+        for c in members
+        if beats[a, b] and beats[b, c] and beats[c, a]
+    )
+    circle = ", ".join(
+        f"{names[x]} beats {names[y]} ({certainty[x, y]:.0%})" for x, y in ((a, b), (b, c), (c, a))
+    )
+    if len(members) == 3:
+        return [f"A cycle: {circle}."]
+    listed = ", ".join(names[code] for code in members[:LONGEST_LOOP])
+    more = f" and {len(members) - LONGEST_LOOP} more" if len(members) > LONGEST_LOOP else ""
+    return [f"A cycle of {len(members)} labels: {listed}{more}.", f"In it, {circle}."]
+
+
+def _codes(tournament: Tournaments) -> list[int]:
+    from duelrank.rankings import order_from_scores
+
+    codes: list[int] = order_from_scores(tournament.scores)[0].tolist()
+    return codes

@@ -1,0 +1,135 @@
+"""``duelrank fit``: from a table to a model file."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from duelrank.cli._files import check_inputs, check_output
+from duelrank.cli._options import column_options, make_ranker, ranker_options, reading_options
+from duelrank.cli._terminal import note, plain, say
+
+if TYPE_CHECKING:
+    from duelrank.preprocessing import TrainingData
+
+
+@click.command()
+@click.argument("data", metavar="DATA")
+@click.option("--target", required=True, metavar="COL", help="The column with the labels.")
+@click.option("--output", "-o", required=True, metavar="MODEL", help="Where to save the model.")
+@ranker_options
+@column_options
+@reading_options
+def fit(
+    data: str,
+    target: str,
+    output: str,
+    ignore: tuple[str, ...],
+    categorical: tuple[str, ...],
+    delimiter: str | None,
+    encoding: str,
+    **ranker: Any,
+) -> None:
+    """Fit a ranker on the table DATA and save it.
+
+    Numbers get their median where they are missing, and the standard scale; categories become one
+    column per value; dates become days since 1970. Labels stay as they are written.
+    """
+    check_inputs(data)
+    check_output(output)
+    from sklearn.pipeline import Pipeline
+
+    from duelrank.preprocessing import make_preprocessing
+    from duelrank.storage import save
+
+    duels = make_ranker(**ranker)
+    training = read_training_data(data, target, ignore, categorical, delimiter, encoding)
+    _check_labels(training, target)
+    model = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
+    start = time.perf_counter()
+    model.fit(training.X, training.y)
+    seconds = time.perf_counter() - start
+    rows, labels = len(training.y), model.classes_
+    facts = {
+        "rows": rows,
+        "data": data,
+        "left_out": [*ignore, *training.left_out],
+        "notes": training.notes,
+    }
+    save(model, output, columns=training.kinds, target=target, facts=facts)
+    say(
+        f"Fitted {len(labels) * (len(labels) - 1) // 2} duels between {len(labels)} labels on "
+        f"{rows} rows in {seconds:.2f} s; saved {plain(output)}."
+    )
+
+
+def read_training_data(
+    data: str,
+    target: str,
+    ignore: tuple[str, ...],
+    categorical: tuple[str, ...],
+    delimiter: str | None,
+    encoding: str,
+) -> TrainingData:
+    """Read a table to learn from, and tell what its columns are taken for."""
+    from duelrank.preprocessing import training_data
+    from duelrank.tables import TableError, open_table
+
+    with open_table(data, delimiter=delimiter, encoding=encoding) as source:
+        if target not in source.columns:
+            raise TableError(missing_columns(source, [target]))
+        training = training_data(
+            source.read(),
+            target,
+            as_text=source.as_text,
+            ignore=ignore,
+            categorical=categorical,
+        )
+    for kind, names in by_kind(training.kinds).items():
+        say(f"{kind:<10} {len(names):>4}  {listed(names)}")
+    for remark in training.notes:
+        note(f"{remark}.")
+    return training
+
+
+def missing_columns(source: Any, missing: list[str]) -> str:
+    """Say which columns a table lacks, and what may be the reason."""
+    names = ", ".join(repr(plain(name)) for name in missing[:5])
+    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    plural = "s" * (len(missing) > 1)
+    sentence = f"{source.name} has no column{plural} {names}{more}; "
+    if len(source.columns) == 1:
+        return sentence + "it has a single column, so try another --delimiter."
+    return sentence + f"it has {listed(source.columns)}."
+
+
+def by_kind(kinds: dict[str, str]) -> dict[str, list[str]]:
+    """List columns by what they are taken for."""
+    listed_by: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        listed_by.setdefault(kind or "column", []).append(name)
+    return listed_by
+
+
+def listed(names: list[str], width: int = 62) -> str:
+    """List names as far as they fit on a line."""
+    shown = [plain(name) for name in names]
+    count = len(shown)
+    while count > 1 and len(_with_rest(shown, count)) > width:
+        count -= 1
+    return _with_rest(shown, count)
+
+
+def _with_rest(names: list[str], count: int) -> str:
+    rest = f" and {len(names) - count} more" if count < len(names) else ""
+    return ", ".join(names[:count]) + rest
+
+
+def _check_labels(training: TrainingData, target: str) -> None:
+    labels = set(training.y.tolist())
+    if len(labels) < 2:
+        raise click.ClickException(
+            f"{target!r} holds the single label {plain(labels.pop())!r}; ranking needs two."
+        )

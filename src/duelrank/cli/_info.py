@@ -1,0 +1,58 @@
+"""``duelrank info``: what a model file says about itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from duelrank.cli._files import check_inputs
+from duelrank.cli._fit import by_kind, listed
+from duelrank.cli._terminal import plain, show
+
+if TYPE_CHECKING:
+    from duelrank.storage import ModelDescription
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL")
+def info(model_file: str) -> None:
+    """Show what is in a model file, without opening the model."""
+    check_inputs(model_file)
+    from duelrank.storage import describe
+
+    description = describe(model_file)
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    for heading, lines in _sections(description):
+        for number, line in enumerate(lines):
+            grid.add_row(heading if number == 0 else "", line)
+    show(grid)
+
+
+def _as_list(thing: object) -> list[object]:
+    return thing if isinstance(thing, list) else []
+
+
+def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:
+    n_labels = len(description.labels)
+    facts = description.facts
+    rows = f" on {facts['rows']} rows of {plain(facts.get('data', '?'))}" if "rows" in facts else ""
+    versions = ", ".join(f"{name} {number}" for name, number in description.versions.items())
+    columns = [
+        f"{len(names)} {plain(kind)}: {listed(names)}"
+        for kind, names in by_kind(description.columns).items()
+    ]
+    sections = [
+        ("fitted", [f"{plain(description.created)}{rows}"]),
+        ("target", [plain(description.target or "(not named)")]),
+        ("labels", [f"{n_labels}: {listed([str(label) for label in description.labels])}"]),
+        ("columns", columns or ["(not named)"]),
+        ("steps", [plain(step) for step in description.steps] or ["(none)"]),
+        ("duels", [f"{n_labels * (n_labels - 1) // 2} by {plain(description.engine)}"]),
+        ("ranking", [plain(f"{description.aggregation}, ties by {description.ties}")]),
+        ("notes", [plain(note) for note in _as_list(facts.get("notes"))]),
+        ("saved with", [plain(versions)]),
+    ]
+    return [(heading, lines) for heading, lines in sections if lines]

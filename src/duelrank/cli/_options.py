@@ -1,0 +1,110 @@
+"""Options that several commands share, and the rankers that they choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+ENGINES = ("logistic", "logistic-cv", "stumps", "forest", "boosting")
+AGGREGATIONS = ("copeland", "coupling", "feedback_arc_set")
+TIES = ("probability", "feedback_arc_set", "random", "index")
+
+
+def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+reading_options = _together(
+    click.option("--delimiter", help="What separates the cells of CSV.  [default: comma]"),
+    click.option("--encoding", default="utf-8", help="Encoding of CSV.", show_default=True),
+)
+
+column_options = _together(
+    click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out (repeatable)."),
+    click.option(
+        "--categorical",
+        multiple=True,
+        metavar="COL",
+        help="Take a column for categories, though it looks like numbers (repeatable).",
+    ),
+)
+
+ranker_options = _together(
+    click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default="logistic",
+        show_default=True,
+        help="What fights the duels.",
+    ),
+    click.option(
+        "-C",
+        "penalty",
+        type=click.FloatRange(0, min_open=True),
+        metavar="NUMBER",
+        help="Inverse strength of the penalty of the engine logistic.  [default: 1]",
+    ),
+    click.option(
+        "--aggregation",
+        type=click.Choice(AGGREGATIONS),
+        default="copeland",
+        show_default=True,
+        help="How a tournament becomes a ranking.",
+    ),
+    click.option(
+        "--ties",
+        type=click.Choice(TIES),
+        default="probability",
+        show_default=True,
+        help="What decides between labels that win as many duels.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of every random choice."),
+    click.option("--jobs", type=int, metavar="N", help="Processes; -1 is one per core."),
+)
+
+trust_option = click.option(
+    "--trust",
+    multiple=True,
+    metavar="TYPE",
+    help="Trust a type in the model file that is neither ours nor scikit-learn's (repeatable).",
+)
+
+
+def make_ranker(
+    engine: str,
+    penalty: float | None,
+    aggregation: str,
+    ties: str,
+    seed: int,
+    jobs: int | None,
+) -> Any:
+    """Make the ranker that the options describe."""
+    if penalty is not None and engine != "logistic":
+        raise click.UsageError(f"-C is an option of the engine logistic, not of {engine}.")
+    from duelrank import DuelRanker
+
+    fighter = _make_engine(engine, 1.0 if penalty is None else penalty)
+    return DuelRanker(fighter, aggregation=aggregation, ties=ties, n_jobs=jobs, random_state=seed)
+
+
+def _make_engine(engine: str, penalty: float) -> Any:
+    from duelrank import LogisticDuels, LogisticDuelsCV, StumpDuels
+
+    if engine == "logistic":
+        return LogisticDuels(C=penalty)
+    if engine == "logistic-cv":
+        return LogisticDuelsCV()
+    if engine == "stumps":
+        return StumpDuels()
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+
+    return RandomForestClassifier() if engine == "forest" else HistGradientBoostingClassifier()

@@ -1,0 +1,227 @@
+"""``duelrank rank``: from a model file and a table to rankings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from duelrank.cli._files import check_inputs, check_table_output
+from duelrank.cli._model import Model, load_model
+from duelrank.cli._options import reading_options, trust_option
+from duelrank.cli._terminal import note, plain, progress, say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SHAPES = ("wide", "long", "jsonl")
+DECIMALS = 6  # of probabilities in text; Parquet keeps them all
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL")
+@click.argument("data", metavar="DATA")
+@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Labels per row.")
+@click.option(
+    "--output",
+    "-o",
+    default="-",
+    metavar="OUT",
+    help="CSV, TSV, Parquet, JSON lines.  [default: -]",
+)
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(SHAPES),
+    help="One column per place, one row per place, or JSON lines.  [default: wide]",
+)
+@click.option("--keep", multiple=True, metavar="COLS", help="Columns of DATA to keep: a,b or all.")
+@click.option("--no-probabilities", is_flag=True, help="Write labels only, which is faster.")
+@click.option(
+    "--batch", type=click.IntRange(1), default=10_000, show_default=True, help="Rows at a time."
+)
+@trust_option
+@reading_options
+def rank(
+    model_file: str,
+    data: str,
+    top: int,
+    output: str,
+    shape: str | None,
+    keep: tuple[str, ...],
+    no_probabilities: bool,
+    batch: int,
+    trust: tuple[str, ...],
+    delimiter: str | None,
+    encoding: str,
+) -> None:
+    """Rank the labels of every row of the table DATA.
+
+    Data of any size is read, ranked and written in batches. A file that is there is replaced when
+    the new one is complete.
+    """
+    check_table_output(output)
+    check_inputs(model_file, data)
+    from duelrank.tables import open_table, output_ending, writing
+
+    ending = output_ending(output, ".jsonl" if shape == "jsonl" else ".csv")
+    shape = _check_shape(shape, ending)
+    model = load_model(model_file, trust)
+    with_probabilities = not no_probabilities and _has_probabilities(model)
+    places = min(top, len(model.model.classes_))
+    decimals = None if ending == ".parquet" else DECIMALS
+    start = time.perf_counter()
+    n_rows = 0
+    with (
+        open_table(data, delimiter=delimiter, encoding=encoding) as source,
+        progress("ranking", None) as advance,
+    ):
+        kept = _kept_columns(keep, source.columns)
+        _check_kept(kept, shape, places)
+        batches = ranked_batches(model, source, places, batch, kept, with_probabilities, decimals)
+        default = ".jsonl" if shape == "jsonl" else ".csv"
+        with writing(output, default=default, delimiter=delimiter) as write:
+            for ranking in batches:
+                write(_SHAPES[shape](ranking, with_probabilities))
+                n_rows += len(ranking["labels"])
+                advance(len(ranking["labels"]))
+    if output != "-":
+        seconds = time.perf_counter() - start
+        say(f"Ranked {n_rows} rows in {seconds:.2f} s; wrote {plain(output)}.")
+
+
+def ranked_batches(
+    model: Model,
+    source: Any,
+    places: int,
+    rows: int,
+    keep: list[str],
+    with_probabilities: bool,
+    decimals: int | None,
+) -> Iterator[dict[str, Any]]:
+    """Rank batch by batch: first row, kept columns, labels (n, places) and probabilities."""
+    import numpy as np
+
+    from duelrank._sklearn import unwrap
+    from duelrank.rankers import predict_ranks
+    from duelrank.rankings import order_from_ranks
+
+    classes = model.model.classes_
+    for points in model.points(source, rows, keep):
+        codes = np.zeros((0, places), dtype=np.intp)
+        probabilities = np.zeros((0, places))
+        if len(points):
+            # The columns are transformed once for both questions.
+            ranker, X = unwrap(model.model, points.X)
+            codes = order_from_ranks(predict_ranks(ranker, X))[:, :places]
+            if with_probabilities:
+                probabilities = np.take_along_axis(ranker.predict_proba(X), codes, axis=1)
+        if decimals is not None:
+            probabilities = probabilities.round(decimals)
+        yield {
+            "before": points.before,
+            "kept": points.kept,
+            "labels": classes[codes],
+            "probabilities": probabilities,
+        }
+
+
+def _check_shape(shape: str | None, ending: str) -> str:
+    is_lines = ending in (".jsonl", ".ndjson")
+    if shape is None:
+        return "jsonl" if is_lines else "wide"
+    if (shape == "jsonl") != is_lines:
+        raise click.UsageError(
+            f"--format {shape} cannot be written to a {ending} file"
+            + ("; JSON lines end in .jsonl." if shape == "jsonl" else ".")
+        )
+    return shape
+
+
+def _has_probabilities(model: Model) -> bool:
+    if hasattr(model.model, "predict_proba"):
+        return True
+    note("the duels of this model know no probabilities, so none are written.")
+    return False
+
+
+def _kept_columns(keep: tuple[str, ...], columns: list[str]) -> list[str]:
+    """Read column names off --keep: single ones, lists with commas, or "all"."""
+    kept: list[str] = []
+    for asked in keep:
+        if asked in columns:
+            kept.append(asked)
+        else:
+            kept += columns if asked == "all" else [name.strip() for name in asked.split(",")]
+    return list(dict.fromkeys(kept))
+
+
+def _check_kept(kept: list[str], shape: str, places: int) -> None:
+    ours = {"row", "ranking"} if shape == "jsonl" else {"row", "place", "label", "probability"}
+    if shape == "wide":
+        ours = {f"{what}_{p}" for what in ("label", "probability") for p in range(1, places + 1)}
+    clashing = [name for name in kept if name in ours]
+    if clashing:
+        raise click.UsageError(f"--keep {clashing[0]}: the output has a column of that name.")
+
+
+def _wide(ranking: dict[str, Any], with_probabilities: bool) -> pa.Table:
+    import pyarrow as pa
+
+    columns = _columns_of(ranking["kept"])
+    for place in range(ranking["labels"].shape[1]):
+        columns[f"label_{place + 1}"] = _label_array(ranking["labels"][:, place])
+        if with_probabilities:
+            columns[f"probability_{place + 1}"] = pa.array(ranking["probabilities"][:, place])
+    return pa.table(columns)
+
+
+def _long(ranking: dict[str, Any], with_probabilities: bool) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    n_rows, places = ranking["labels"].shape
+    rows = np.repeat(np.arange(n_rows), places)
+    columns = {"row": pa.array(rows + ranking["before"])}
+    columns |= _columns_of(ranking["kept"].take(pa.array(rows)))
+    columns["place"] = pa.array(np.tile(np.arange(1, places + 1), n_rows))
+    columns["label"] = _label_array(ranking["labels"].ravel())
+    if with_probabilities:
+        columns["probability"] = pa.array(ranking["probabilities"].ravel())
+    return pa.table(columns)
+
+
+def _json_lines(ranking: dict[str, Any], with_probabilities: bool) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    n_rows, places = ranking["labels"].shape
+    parts = {"label": _label_array(ranking["labels"].ravel())}
+    if with_probabilities:
+        parts["probability"] = pa.array(ranking["probabilities"].ravel())
+    items = pa.StructArray.from_arrays(list(parts.values()), names=list(parts))
+    ends = pa.array(np.arange(0, n_rows * places + 1, places), pa.int32())
+    return pa.table(
+        {
+            "row": pa.array(np.arange(n_rows) + ranking["before"]),
+            **_columns_of(ranking["kept"]),
+            "ranking": pa.ListArray.from_arrays(ends, items),
+        }
+    )
+
+
+def _columns_of(table: pa.Table) -> dict[str, Any]:
+    return {name: table[name] for name in table.column_names}
+
+
+def _label_array(labels: Any) -> pa.Array:
+    import pyarrow as pa
+
+    if labels.dtype.kind in "OU":
+        return pa.array([str(label) for label in labels.tolist()], pa.string())
+    return pa.array(labels)
+
+
+_SHAPES = {"wide": _wide, "long": _long, "jsonl": _json_lines}

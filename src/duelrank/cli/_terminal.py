@@ -1,0 +1,70 @@
+"""What is written for people to read: to standard error, except results.
+
+Labels and names come from files, so they are cleaned of control characters before they reach a
+terminal, and never read as markup.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+CONTROL = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def plain(text: Any) -> str:
+    """Replace control characters, which could write anything to a terminal."""
+    return "".join("\ufffd" if unicodedata.category(c) in CONTROL else c for c in str(text))
+
+
+def note(message: str) -> None:
+    """Write a remark to standard error."""
+    click.echo(f"Note: {plain(message)}", err=True)
+
+
+def say(message: str = "") -> None:
+    """Write a line that is no result to standard error."""
+    click.echo(message, err=True)
+
+
+def table(columns: Iterable[tuple[str, str]]) -> Table:
+    """Make a table of columns with a heading and "left" or "right", that nobody reads as markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for heading, side in columns:
+        made.add_column(heading, justify="left" if side == "left" else "right")
+    return made
+
+
+def show(thing: Any) -> None:
+    """Write a result to standard output."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
+    console.print(thing)
+
+
+@contextmanager
+def progress(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Draw a bar, on a terminal only; yields what tells it how many steps were done."""
+    if not sys.stderr.isatty():
+        yield lambda steps: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda steps: bar.update(task, advance=steps)

@@ -1,0 +1,228 @@
+"""How good duels are on some data, next to what else there is.
+
+`evaluate` fits rankers side by side, by cross-validation or on a given test set, and measures for
+each of them the top-k accuracies, the share of points whose duels contain a cycle, and the times
+to fit and to rank. `baselines` are the rankers that duels are held against: multinomial logistic
+regression, which is the paper's, and one logistic regression per label.
+
+>>> from sklearn.datasets import load_iris
+>>> from duelrank import DuelRanker
+>>> X, y = load_iris(return_X_y=True)
+>>> table = evaluate({"duels": DuelRanker(random_state=0)}, X, y, folds=3, top=2)
+>>> table[0].accuracies.round(2).tolist()
+[0.97, 1.0]
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.multiclass import OneVsRestClassifier
+
+from duelrank._sklearn import as_indexable, take_rows, unwrap
+from duelrank.rankers import DuelRanker, predict_ranks
+from duelrank.rankings import check_k
+
+__all__ = ["Result", "baselines", "evaluate", "rare_labels"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured about one ranker, averaged over the folds.
+
+    Attributes
+    ----------
+    name : str
+        What the ranker is called.
+    accuracies : ndarray of shape (top,)
+        Share of test points whose label is among the first 1, 2, … labels.
+    deviations : ndarray of shape (top,)
+        Standard deviations of the accuracies over the folds; NaN with a single test set.
+    cycle_share : float
+        Share of test points whose duels contain a cycle; NaN for rankers without duels.
+    fit_seconds, rank_seconds : float
+        Mean times to fit a fold and to rank its test points.
+    """
+
+    name: str
+    accuracies: NDArray[np.float64]
+    deviations: NDArray[np.float64]
+    cycle_share: float
+    fit_seconds: float
+    rank_seconds: float
+
+
+def baselines(C: float = 1.0, max_iter: int = 1000) -> dict[str, Any]:
+    """Return the rankers that duels are held against.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the penalty.
+    max_iter : int, default=1000
+        Limit of the solver's iterations.
+
+    Returns
+    -------
+    rankers : dict of str to classifier
+        Multinomial and one-vs-rest logistic regression.
+    """
+    regression = LogisticRegression(C=C, max_iter=max_iter)
+    return {"multinomial": regression, "one-vs-rest": OneVsRestClassifier(clone(regression))}
+
+
+def rare_labels(y: Any, folds: int) -> dict[Any, int]:
+    """Return the labels with fewer rows than folds, and how many they have.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels.
+    folds : int
+        Number of folds.
+
+    Returns
+    -------
+    rare : dict of label to int
+        Rarest first.
+    """
+    values, counts = np.unique(np.asarray(y), return_counts=True)
+    few = np.flatnonzero(counts < folds)
+    in_order = few[np.argsort(counts[few], kind="stable")]
+    return {values[i]: int(counts[i]) for i in in_order}
+
+
+def evaluate(
+    rankers: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    *,
+    test: tuple[Any, Any] | None = None,
+    folds: int = 5,
+    top: int = 5,
+    random_state: Any = None,
+    on_step: Callable[[], None] = lambda: None,
+) -> list[Result]:
+    """Fit rankers side by side and measure how well they rank.
+
+    Parameters
+    ----------
+    rankers : mapping of str to classifier
+        What to compare: anything that `predict_ranks` takes once it is fitted.
+    X : array-like or dataframe with n rows
+        Training points.
+    y : array-like of shape (n,)
+        Their labels.
+    test : tuple of X and y, default=None
+        Test points and labels. A label that is not in `y` is never ranked, so it counts as wrong.
+        By default the training data is cross-validated.
+    folds : int, default=5
+        Number of stratified folds, from 2 to the number of rows of the rarest label.
+    top : int, default=5
+        Longest list whose accuracy is measured, at most the number of labels.
+    random_state : int, RandomState instance or None, default=None
+        How rows are dealt to folds.
+    on_step : callable
+        Is called after every fit of a ranker, of which there are rankers × folds.
+
+    Returns
+    -------
+    results : list of Result
+        One for each ranker, in their order.
+    """
+    y = np.asarray(y)
+    X = as_indexable(X)
+    n_labels = len(np.unique(y))
+    check_k(top, n_labels)
+    if test is None:
+        _check_folds(y, folds)
+    parts = list(_splits(X, y, test, folds, random_state))
+    measured: dict[str, list[_Measurement]] = {name: [] for name in rankers}
+    for X_train, y_train, X_test, y_test in parts:
+        for name, ranker in rankers.items():
+            measured[name].append(_measure(clone(ranker), X_train, y_train, X_test, y_test, top))
+            on_step()
+    return [_summarise(name, measurements) for name, measurements in measured.items()]
+
+
+@dataclass(frozen=True)
+class _Measurement:
+    """One fit of one ranker."""
+
+    n_hits: NDArray[np.float64]  # test points whose label is among the first k
+    n_cyclic: float
+    n_points: int
+    fit_seconds: float
+    rank_seconds: float
+
+
+def _check_folds(y: NDArray[Any], folds: int) -> None:
+    if folds < 2:
+        raise ValueError(f"folds must be at least 2, got {folds}.")
+    rare = rare_labels(y, folds)
+    if rare:
+        label, rows = next(iter(rare.items()))
+        others = f" (and {len(rare) - 1} more labels)" if len(rare) > 1 else ""
+        raise ValueError(
+            f"folds must be at most the rows of the rarest label, but label {label!s}{others} has "
+            f"{rows} row{'s' * (rows != 1)} for {folds} folds."
+        )
+
+
+def _splits(
+    X: Any, y: NDArray[Any], test: tuple[Any, Any] | None, folds: int, random_state: Any
+) -> Iterator[tuple[Any, NDArray[Any], Any, NDArray[Any]]]:
+    if test is not None:
+        yield X, y, as_indexable(test[0]), np.asarray(test[1])
+        return
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    for train, held_out in splitter.split(np.zeros(len(y)), y):
+        yield take_rows(X, train), y[train], take_rows(X, held_out), y[held_out]
+
+
+def _measure(
+    ranker: Any, X_train: Any, y_train: Any, X_test: Any, y_test: NDArray[Any], top: int
+) -> _Measurement:
+    start = time.perf_counter()
+    ranker.fit(X_train, y_train)
+    fitted = time.perf_counter()
+    ranks = predict_ranks(ranker, X_test)
+    ranked = time.perf_counter()
+    places = _places(ranks, ranker.classes_, y_test)
+    n_hits = np.array([np.count_nonzero(places <= k) for k in range(1, top + 1)], dtype=float)
+    predictor, points = unwrap(ranker, X_test)
+    n_cyclic = np.nan
+    if isinstance(predictor, DuelRanker):
+        n_cyclic = float(np.count_nonzero(~predictor.tournament(points).is_transitive))
+    return _Measurement(n_hits, n_cyclic, len(y_test), fitted - start, ranked - fitted)
+
+
+def _places(ranks: NDArray[np.int64], classes: Any, y: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the place of each point's own label; infinity if it was never seen."""
+    code_of = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+    codes = np.array([code_of.get(label, -1) for label in y.tolist()], dtype=np.intp)
+    places = ranks[np.arange(len(codes)), codes].astype(float)
+    return np.where(codes < 0, np.inf, places)
+
+
+def _summarise(name: str, measurements: list[_Measurement]) -> Result:
+    hits = np.array([m.n_hits for m in measurements])
+    points = np.array([[m.n_points] for m in measurements])
+    return Result(
+        name,
+        accuracies=hits.sum(axis=0) / points.sum(),
+        deviations=np.std(hits / points, axis=0, ddof=1)
+        if len(measurements) > 1
+        else np.full(hits.shape[1], np.nan),
+        cycle_share=float(sum(m.n_cyclic for m in measurements) / points.sum()),
+        fit_seconds=float(np.mean([m.fit_seconds for m in measurements])),
+        rank_seconds=float(np.mean([m.rank_seconds for m in measurements])),
+    )

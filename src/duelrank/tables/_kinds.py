@@ -1,0 +1,234 @@
+"""Columns into features and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from duelrank.tables._reading import TableError
+
+KINDS = ("number", "boolean", "date", "category")
+MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A")
+MICROSECONDS_A_DAY = 86_400_000_000
+# Read as a number, 007 would be 7: it is a code.
+LEADING_ZERO = r"^\s*[+-]?0[0-9]"
+
+
+def kinds_of(table: pa.Table, *, as_text: bool, categorical: Iterable[str] = ()) -> dict[str, str]:
+    """Find out what the columns of a table hold.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The columns.
+    as_text : bool
+        Whether text may stand for something else, as it does in CSV.
+    categorical : iterable of str
+        Columns that hold categories, whatever they look like.
+
+    Returns
+    -------
+    kinds : dict of str to str
+        One of `KINDS` for every column.
+    """
+    forced = set(categorical)
+    return {
+        name: "category" if name in forced else _kind(name, table[name], as_text)
+        for name in table.column_names
+    }
+
+
+def features(table: pa.Table, kinds: Mapping[str, str], rows_before: int = 0) -> pa.Table:
+    """Turn columns into what their kinds say.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Has at least the columns of `kinds`.
+    kinds : mapping of str to str
+        One of `KINDS` for every column that is wanted.
+    rows_before : int, default=0
+        Rows that came in earlier tables; messages count rows from 0.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        The wanted columns in the order of `kinds`: categories as text, all others as floats.
+    """
+    return pa.table(
+        {
+            name: _feature(name, _plain(table[name]), kind, rows_before)
+            for name, kind in kinds.items()
+        }
+    )
+
+
+def is_labelled(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Tell which rows have a label: all that are neither null nor empty."""
+    column = _plain(column)
+    known = pc.is_valid(column)
+    if pa.types.is_string(column.type):
+        known = pc.and_(known, pc.not_equal(pc.fill_null(column, ""), ""))
+    elif pa.types.is_floating(column.type):
+        known = pc.and_(known, pc.invert(pc.fill_null(pc.is_nan(column), True)))
+    mask: NDArray[np.bool_] = known.to_numpy()
+    return mask
+
+
+def labels(name: str, column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return labels as they were written.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, for messages.
+    column : pyarrow.ChunkedArray
+        Text, integers or booleans, without missing ones.
+
+    Returns
+    -------
+    labels : ndarray
+        Text as str objects; integers and booleans as they are. Floats that are whole numbers, as
+        some programs write integers, become integers.
+    """
+    column = _plain(column)
+    if pa.types.is_floating(column.type):
+        values = column.to_numpy()
+        if not np.all(values == np.round(values)):
+            example = values[values != np.round(values)][0]
+            raise TableError(
+                f"the target {name!r} must hold labels, but it holds decimals such as {example}."
+            )
+        return values.astype(np.int64)
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64()).to_numpy()
+    if pa.types.is_boolean(column.type):
+        return column.to_numpy()
+    if pa.types.is_nested(column.type):
+        raise TableError(f"the target {name!r} must hold labels, but it holds {column.type}.")
+    return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Undo dictionaries and the many types of text and decimals."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    is_text = pa.types.is_large_string(column.type) or str(column.type) == "string_view"
+    return column.cast(pa.string()) if is_text else column
+
+
+def _kind(name: str, column: pa.ChunkedArray, as_text: bool) -> str:
+    column = _plain(column)
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "number"
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return "date"
+    if pa.types.is_null(kind) or not as_text:
+        if pa.types.is_null(kind) or pa.types.is_string(kind):
+            return "category"
+        raise TableError(
+            f"column {name!r} holds {kind}, which cannot be a feature; leave it out with --ignore."
+        )
+    return _kind_of_text(_without_missing(column).drop_null())
+
+
+def _kind_of_text(known: pa.ChunkedArray) -> str:
+    if len(known) == 0:
+        return "category"
+    if pc.all(pc.is_in(pc.utf8_lower(known), pa.array(["true", "false"]))).as_py():
+        return "boolean"
+    for kind in ("number", "date"):
+        try:
+            _CASTS[kind][0](known)
+        except pa.ArrowException:
+            continue
+        if kind == "number" and pc.any(pc.match_substring_regex(known, LEADING_ZERO)).as_py():
+            return "category"
+        return kind
+    return "category"
+
+
+def _without_missing(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    trimmed = pc.utf8_trim_whitespace(column)
+    missing = pc.is_in(trimmed, pa.array(MISSING))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), column)
+
+
+def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_string(column.type):
+        return pc.utf8_trim_whitespace(column).cast(pa.float64())
+    return column.cast(pa.float64(), safe=False)
+
+
+def _booleans(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_string(column.type):
+        column = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+    return column.cast(pa.bool_()).cast(pa.uint8()).cast(pa.float64())
+
+
+def _days(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_string(column.type):
+        column = pc.utf8_trim_whitespace(column)
+        try:
+            moments = column.cast(pa.timestamp("us"))
+        except pa.ArrowInvalid:  # with a time zone
+            moments = column.cast(pa.timestamp("us", "UTC"))
+    else:
+        moments = column.cast(pa.timestamp("us"), safe=False)
+    return pc.divide(moments.cast(pa.int64()).cast(pa.float64(), safe=False), MICROSECONDS_A_DAY)
+
+
+def _categories(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.string())
+
+
+def _feature(name: str, column: pa.ChunkedArray, kind: str, rows_before: int = 0) -> Any:
+    """Convert a column, or say where it does not hold what it should."""
+    cast, wanted = _CASTS[kind]
+    if pa.types.is_string(column.type):
+        column = _without_missing(column)
+    try:
+        converted = cast(column)
+    except pa.ArrowException as error:
+        where = f"it holds {column.type}"
+        if pa.types.is_string(column.type):
+            row = _first_failure(column, cast)
+            where = f"row {rows_before + row} (from 0) holds {column[row].as_py()!r}"
+        raise TableError(f"column {name!r} must hold {wanted}, but {where}.") from error
+    if kind == "number":
+        infinite = pc.fill_null(pc.is_inf(converted), False).to_numpy()
+        if infinite.any():
+            row = int(infinite.argmax())
+            raise TableError(f"column {name!r} holds infinity in row {rows_before + row} (from 0).")
+    return converted
+
+
+def _first_failure(column: pa.ChunkedArray, cast: Any) -> int:
+    """Find the first value that cannot be converted, by halving."""
+    good, bad = 0, len(column)  # so many values can be converted, and so many cannot
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            cast(column.slice(good, middle - good))
+            good = middle
+        except pa.ArrowException:
+            bad = middle
+    return good
+
+
+_CASTS = {
+    "number": (_numbers, "numbers"),
+    "boolean": (_booleans, "true or false"),
+    "date": (_days, "dates such as 2024-05-31"),
+    "category": (_categories, "text"),
+}

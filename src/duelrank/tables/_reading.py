@@ -1,0 +1,236 @@
+"""Reading: CSV as text, Parquet as it is, at once or in batches."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+STREAM = "-"
+DELIMITERS = {".tsv": "\t"}
+COMPRESSED = (".gz", ".bz2", ".zst")
+PARQUET_MAGIC = b"PAR1"
+HEADER_BYTES = 2**20
+BLOCK_BYTES = 2**24  # no row may be longer
+
+
+class TableError(ValueError):
+    """A table that cannot be read or does not hold what it should, and why."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that can be read.
+
+    Attributes
+    ----------
+    name : str
+        What to call it in messages.
+    columns : list of str
+        Names of its columns.
+    as_text : bool
+        Whether all columns come as text, as they do from CSV.
+    """
+
+    name: str
+    columns: list[str]
+    as_text: bool
+    _read: Callable[[list[str]], pa.Table]
+    _stream: Callable[[list[str], int], Iterator[pa.Table]]
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read the whole table, or some of its columns."""
+        with _naming(self.name):
+            return self._read(list(self.columns if columns is None else columns))
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+        """Read some columns, at most so many rows at a time; at least one batch comes."""
+        with _naming(self.name):
+            came = False
+            for table in self._stream(list(columns), rows):
+                for start in range(0, len(table), rows):
+                    came = True
+                    yield table.slice(start, rows)
+            if not came:
+                yield self._nothing(list(columns))
+
+    def _nothing(self, columns: list[str]) -> pa.Table:
+        return pa.table({name: pa.array([], pa.string()) for name in columns})
+
+
+def from_dataframe(frame: Any) -> pa.Table:
+    """Turn any dataframe that narwhals knows into a pyarrow Table.
+
+    Parameters
+    ----------
+    frame : dataframe
+        Of pandas, polars, pyarrow and so on.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        The same columns.
+    """
+    import narwhals as nw
+
+    table: pa.Table = nw.from_native(frame, eager_only=True).to_arrow()
+    return table
+
+
+@contextmanager
+def open_table(
+    path: str, *, delimiter: str | None = None, encoding: str = "utf-8"
+) -> Iterator[Source]:
+    """Open a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : str
+        The file, or ``-`` for standard input. Parquet is known by its first bytes; everything
+        else is CSV, which may be compressed if its name says so (``.csv.gz``).
+    delimiter : str, default=None
+        What separates the cells of CSV; by default a comma, or a tab in ``.tsv`` files.
+    encoding : str, default="utf-8"
+        Encoding of CSV.
+
+    Yields
+    ------
+    source : Source
+        Its column names, and methods to read it at once or in batches.
+    """
+    name = "standard input" if path == STREAM else path
+    with _naming(name):
+        file = _open_bytes(path)
+    try:
+        with _naming(name):
+            stream = _Peekable(file)
+            if stream.head.startswith(PARQUET_MAGIC):
+                content = io.BytesIO(stream.read()) if path == STREAM else path
+                source = _parquet(name, content)
+            else:
+                ending = Path(path).with_suffix("") if path.endswith(COMPRESSED) else Path(path)
+                cut = delimiter or DELIMITERS.get(ending.suffix.lower(), ",")
+                source = _csv(name, stream, cut, encoding)
+            _check_columns(source)
+        yield source
+    finally:
+        if path != STREAM:
+            file.close()
+
+
+def _open_bytes(path: str) -> Any:
+    if path == STREAM:
+        return sys.stdin.buffer
+    if path.endswith(COMPRESSED):
+        return pa.input_stream(path, compression="detect")
+    return Path(path).open("rb")
+
+
+class _Peekable:
+    """A stream whose beginning can be looked at before it is read."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.head: bytes = file.read(HEADER_BYTES)
+        self._left = self.head
+
+    def read(self, size: int | None = None) -> bytes:
+        if size is None or size < 0:
+            left, self._left = self._left, b""
+            return bytes(left + self._file.read())
+        if self._left:
+            part, self._left = self._left[:size], self._left[size:]
+            return part
+        return bytes(self._file.read(size))
+
+
+def _csv(name: str, stream: _Peekable, delimiter: str, encoding: str) -> Source:
+    names = _csv_header(name, stream.head, delimiter, encoding)
+    parse = pa.csv.ParseOptions(
+        delimiter=delimiter,
+        newlines_in_values=True,
+        ignore_empty_lines=len(names) > 1,  # of a single column, an empty line is an empty cell
+    )
+    options = {
+        "parse_options": parse,
+        "read_options": pa.csv.ReadOptions(encoding=encoding, block_size=BLOCK_BYTES),
+    }
+
+    def convert(columns: list[str]) -> pa.csv.ConvertOptions:
+        return pa.csv.ConvertOptions(
+            include_columns=columns,
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+
+    def read(columns: list[str]) -> pa.Table:
+        return pa.csv.read_csv(stream, convert_options=convert(columns), **options)
+
+    def batches(columns: list[str], rows: int) -> Iterator[pa.Table]:
+        for batch in pa.csv.open_csv(stream, convert_options=convert(columns), **options):
+            yield pa.Table.from_batches([batch])
+
+    return Source(name, names, True, read, batches)
+
+
+def _csv_header(name: str, head: bytes, delimiter: str, encoding: str) -> list[str]:
+    text = head.decode(encoding, errors="replace").removeprefix("\ufeff")
+    for header in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+        if header:
+            return header
+    raise TableError(f"{name} is empty.")
+
+
+def _parquet(name: str, content: Any) -> Source:
+    file = pa.parquet.ParquetFile(content)
+
+    def read(columns: list[str]) -> pa.Table:
+        return file.read(columns=columns)
+
+    def batches(columns: list[str], rows: int) -> Iterator[pa.Table]:
+        for batch in file.iter_batches(batch_size=rows, columns=columns):
+            yield pa.Table.from_batches([batch])
+
+    return Source(name, list(file.schema_arrow.names), False, read, batches)
+
+
+def _check_columns(source: Source) -> None:
+    twice = sorted({name for name in source.columns if source.columns.count(name) > 1})
+    if twice:
+        raise TableError(f"{source.name} has more than one column named {twice[0]!r}.")
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Say in one sentence which table could not be read, and why."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise TableError(f"{name} does not exist.") from error
+    except IsADirectoryError as error:
+        raise TableError(f"{name} is a folder, not a file.") from error
+    except (UnicodeError, LookupError) as error:
+        raise TableError(f"{name} cannot be read: {error}.") from error
+    except (pa.ArrowException, OSError) as error:
+        reason = _shorten(str(error))
+        if "UTF8" in reason:
+            reason = "it is not UTF-8; name its encoding, for example latin-1"
+        raise TableError(f"{name} cannot be read: {reason}.") from error
+
+
+def _shorten(message: str) -> str:
+    lines = message.strip().splitlines() or ["unknown reason"]
+    return lines[0].rstrip(".")[:200]

@@ -1,0 +1,177 @@
+"""Writing: CSV, Parquet and JSON lines, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from duelrank._files import replacing
+from duelrank.tables._reading import STREAM, TableError
+
+OUTPUT_ENDINGS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
+# An empty text must not look like a missing one.
+NEEDS_QUOTES = r'^$|[",;\t\r\n]|^\s|\s$'
+
+Write = Callable[[pa.Table], None]
+
+
+def output_ending(path: str, default: str = ".csv") -> str:
+    """Return the ending that says how to write a file.
+
+    Parameters
+    ----------
+    path : str
+        A file, or ``-`` for standard output.
+    default : str, default=".csv"
+        For standard output.
+
+    Returns
+    -------
+    ending : str
+        One of `OUTPUT_ENDINGS`.
+    """
+    if path == STREAM:
+        return default
+    ending = Path(path).suffix.lower()
+    if ending not in OUTPUT_ENDINGS:
+        raise TableError(
+            f"{path} must end in one of {', '.join(OUTPUT_ENDINGS)}, which say how to write it."
+        )
+    return ending
+
+
+@contextmanager
+def writing(path: str, *, default: str = ".csv", delimiter: str | None = None) -> Iterator[Write]:
+    """Write tables one after the other, all with the same columns.
+
+    Parameters
+    ----------
+    path : str
+        A file whose ending says how to write it, or ``-`` for standard output. A file appears when
+        everything is written, and not at all if anything goes wrong.
+    default : str, default=".csv"
+        How to write to standard output.
+    delimiter : str, default=None
+        What separates the cells of CSV; by default a comma, or a tab in ``.tsv`` files.
+
+    Yields
+    ------
+    write : callable
+        Takes a table.
+    """
+    ending = output_ending(path, default)
+    if path == STREAM:
+        with _writer(sys.stdout.buffer, ending, delimiter) as write:
+            yield write
+        sys.stdout.buffer.flush()
+        return
+    with (
+        _naming_output(path),
+        replacing(path) as partial,
+        partial.open("wb") as file,
+        _writer(file, ending, delimiter) as write,
+    ):
+        yield write
+
+
+@contextmanager
+def _writer(file: BinaryIO, ending: str, delimiter: str | None) -> Iterator[Write]:
+    if ending == ".parquet":
+        with _ParquetOutput(file) as output:
+            yield output.write
+    elif ending in (".csv", ".tsv"):
+        yield _csv_writer(file, delimiter or ("\t" if ending == ".tsv" else ","))
+    else:
+        yield lambda table: _write_json_lines(file, table)
+
+
+class _ParquetOutput:
+    """A Parquet file whose columns are those of the first table."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._writer: Any = None
+
+    def __enter__(self) -> _ParquetOutput:
+        return self
+
+    def write(self, table: pa.Table) -> None:
+        if self._writer is None:
+            self._writer = pa.parquet.ParquetWriter(self._file, table.schema)
+        self._writer.write_table(table)
+
+    def __exit__(self, *failure: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _csv_writer(file: BinaryIO, delimiter: str) -> Write:
+    headed = False
+
+    def write(table: pa.Table) -> None:
+        nonlocal headed
+        if not headed:
+            header = pa.array(table.column_names, pa.string())
+            file.write(delimiter.join(_quoted(header, delimiter).to_pylist()).encode() + b"\n")
+            headed = True
+        for batch in table.to_batches():
+            file.write(_csv_lines(batch, delimiter))
+
+    return write
+
+
+def _csv_lines(batch: pa.RecordBatch, delimiter: str) -> bytes:
+    if len(batch) == 0:
+        return b""
+    cells = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        try:
+            text = column.cast(pa.string())
+        except pa.ArrowException as error:
+            kind = column.type
+            raise TableError(f"column {name!r} holds {kind}, which is no text.") from error
+        cells.append(text if _never_quoted(column.type) else _quoted(text, delimiter))
+    lines = pc.binary_join_element_wise(
+        *cells, delimiter, null_handling="replace", null_replacement=""
+    )
+    return ("\n".join(lines.to_pylist()) + "\n").encode()
+
+
+def _never_quoted(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+
+
+def _quoted(text: pa.Array, delimiter: str) -> pa.Array:
+    needed = pc.match_substring_regex(text, NEEDS_QUOTES)
+    needed = pc.or_(needed, pc.match_substring(text, delimiter))
+    doubled = pc.replace_substring(text, '"', '""')
+    wrapped = pc.binary_join_element_wise(pa.scalar('"'), doubled, pa.scalar('"'), "")
+    return pc.if_else(needed, wrapped, text)
+
+
+def _write_json_lines(file: BinaryIO, table: pa.Table) -> None:
+    for row in table.to_pylist():
+        file.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+
+
+@contextmanager
+def _naming_output(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in one sentence which file could not be written, and why."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise TableError(f"{path} cannot be written: its folder does not exist.") from error
+    except (PermissionError, IsADirectoryError) as error:
+        reason = error.strerror or str(error)
+        raise TableError(f"{path} cannot be written: {reason.lower()}.") from error

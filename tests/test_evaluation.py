@@ -1,0 +1,70 @@
+"""What `duelrank evaluate` computes."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import top_k_accuracy_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from duelrank import DuelRanker
+from duelrank.evaluation import baselines, evaluate, rare_labels
+
+X, Y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"], dtype=object)
+
+
+def test_cross_validation_agrees_with_scikit_learn():
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    (result,) = evaluate({"regression": model}, X, Y, folds=4, top=2, random_state=3)
+    splitter = StratifiedKFold(4, shuffle=True, random_state=3)
+    scores = cross_val_predict(model, X, Y, cv=splitter, method="predict_proba")
+    expected = [top_k_accuracy_score(Y, scores, k=k) for k in (1, 2)]
+    np.testing.assert_allclose(result.accuracies, expected, rtol=0, atol=1e-12)
+    assert np.isnan(result.cycle_share)
+    by_fold = [np.mean(scores[rows].argmax(axis=1) == Y[rows]) for _, rows in splitter.split(X, Y)]
+    assert result.deviations[0] == pytest.approx(np.std(by_fold, ddof=1))
+
+
+def test_a_test_set_and_its_cycles():
+    ranker = DuelRanker(random_state=0)
+    train, test = np.arange(0, 150, 2), np.arange(1, 150, 2)
+    y = NAMES[Y]
+    (result,) = evaluate({"duels": ranker}, X[train], y[train], test=(X[test], y[test]), top=3)
+    ranker.fit(X[train], y[train])
+    assert result.accuracies[0] == pytest.approx(ranker.score(X[test], y[test]))
+    assert result.accuracies[2] == 1
+    cyclic = ~ranker.tournament(X[test]).is_transitive
+    assert result.cycle_share == pytest.approx(cyclic.mean())
+    assert np.isnan(result.deviations).all()
+    assert result.fit_seconds > 0
+    assert result.rank_seconds > 0
+
+
+def test_labels_that_were_not_seen_count_as_wrong():
+    seen = Y < 2
+    (result,) = evaluate({"duels": DuelRanker()}, X[seen], Y[seen], test=(X, Y), top=2)
+    assert result.accuracies[1] == pytest.approx(2 / 3)
+
+
+def test_steps_are_counted():
+    steps = []
+    rankers = {"duels": DuelRanker(random_state=0), **baselines()}
+    results = evaluate(rankers, X, Y, folds=2, top=1, on_step=lambda: steps.append(1))
+    assert len(steps) == 2 * 3
+    assert [result.name for result in results] == ["duels", "multinomial", "one-vs-rest"]
+
+
+def test_rare_labels():
+    y = np.array(list("aaaabbbcc"), dtype=object)
+    assert rare_labels(y, 4) == {"c": 2, "b": 3}
+    assert rare_labels(y, 2) == {}
+    points = np.arange(9.0).reshape(-1, 1)
+    with pytest.raises(ValueError, match=r"label c \(and 1 more labels\) has 2 rows for 4 folds"):
+        evaluate({"duels": DuelRanker()}, points, y, folds=4, top=1)
+    with pytest.raises(ValueError, match="folds must be at least 2, got 1"):
+        evaluate({"duels": DuelRanker()}, points, y, folds=1, top=1)
+    with pytest.raises(ValueError, match="k must"):
+        evaluate({"duels": DuelRanker()}, points, y, folds=2, top=4)

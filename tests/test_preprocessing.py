@@ -1,0 +1,131 @@
+"""From a table to what duels can learn from."""
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+
+from sklearn.pipeline import make_pipeline  # noqa: E402
+
+from duelrank import DuelRanker, predict_order  # noqa: E402
+from duelrank.preprocessing import make_preprocessing, training_data  # noqa: E402
+from duelrank.tables import TableError, features  # noqa: E402
+
+N = 60
+
+
+def table(**columns):
+    base = {"y": [["a", "b", "c"][i % 3] for i in range(N)]}
+    return pa.table(base | columns)
+
+
+def cells(make):
+    return [make(i) for i in range(N)]
+
+
+def pick(data, **options):
+    return training_data(data, "y", as_text=True, **options)
+
+
+def test_columns_that_tell_nothing_are_left_out():
+    data = table(
+        useful=cells(str),
+        empty=[""] * N,
+        constant=["7"] * N,
+        identifier=cells(lambda i: f"id{i}"),
+        **{"": cells(str)},
+    )
+    picked = pick(data)
+    assert picked.kinds == {"useful": "number"}
+    assert sorted(picked.left_out) == ["", "constant", "empty", "identifier"]
+    assert sorted(picked.notes) == [
+        "'' left out: row numbers",
+        "'constant' left out: always the same value",
+        "'empty' left out: empty",
+        "'identifier' left out: different in every row",
+    ]
+    assert "identifier" in pick(data, categorical=["identifier"]).kinds
+
+
+def test_rows_without_a_label_are_dropped():
+    data = pa.table({"x": ["1", "2", "3", "4"], "y": ["a", "", None, "b"]})
+    picked = pick(data)
+    assert picked.y.tolist() == ["a", "b"]
+    assert picked.X["x"].to_pylist() == [1.0, 4.0]
+    assert picked.notes == ["2 rows without a label left out"]
+
+
+def test_stray_texts_in_numbers_are_told():
+    data = table(age=cells(lambda i: "n.a." if i == 17 else str(i)))
+    picked = pick(data)
+    assert picked.kinds == {"age": "category"}
+    assert picked.notes == [
+        "'age' is mostly numbers but holds 'n.a.', so it is taken for categories; "
+        "leave those cells empty to take it for numbers"
+    ]
+
+
+def test_many_values_are_told():
+    words = [f"w{i // 2}" for i in range(400)]
+    data = pa.table({"word": words, "y": [str(i % 2) for i in range(400)]})
+    (remark,) = training_data(data, "y", as_text=True).notes
+    assert remark.startswith("'word' has 200 different values, of which the most frequent 99")
+    labels = pa.table({"x": words, "y": [f"label{i}" for i in range(400)]})
+    assert "'y' has 400 labels in 400 rows, so it may be no label" in (
+        training_data(labels, "y", as_text=True).notes
+    )
+
+
+def test_what_is_not_there_is_told():
+    with pytest.raises(TableError, match="target column 'z' is not in the table; its columns are"):
+        training_data(table(), "z", as_text=True)
+    with pytest.raises(TableError, match="ignore column 'z'"):
+        pick(table(), ignore=["z"])
+    with pytest.raises(TableError, match="no column to learn from"):
+        pick(table())
+    with pytest.raises(TableError, match="no row has a label"):
+        pick(pa.table({"x": ["1"], "y": [""]}))
+
+
+@pytest.fixture
+def mixed():
+    rng = np.random.RandomState(0)
+    shift = np.arange(N) % 3
+    return table(
+        number=[f"{v:.3f}" if i % 7 else "" for i, v in enumerate(rng.randn(N) + shift)],
+        colour=[["red", "blue", ""][k] if i % 5 else "green" for i, k in enumerate(shift)],
+        day=[f"2024-01-{1 + i % 28:02}" for i in range(N)],
+        flag=cells(lambda i: str(i % 2 == 0)),
+    )
+
+
+def test_the_preprocessing_takes_missing_and_unseen_values(mixed):
+    picked = pick(mixed)
+    assert set(picked.kinds.values()) == {"number", "category", "date", "boolean"}
+    model = make_pipeline(make_preprocessing(picked.kinds), DuelRanker(random_state=0))
+    model.fit(picked.X, picked.y)
+    strange = pa.table({"number": [""], "colour": ["purple"], "day": [""], "flag": [""]})
+    X = features(strange, picked.kinds)
+    assert np.isfinite(model[0].transform(X)).all()
+    assert sorted(predict_order(model, X)[0]) == ["a", "b", "c"]
+
+
+def test_missing_values_that_training_did_not_have(mixed):
+    data = mixed.set_column(2, "colour", pa.array(["red", "blue"] * (N // 2)))
+    picked = pick(data, ignore=["number"])
+    steps = make_preprocessing(picked.kinds).fit(picked.X)
+    strange = pa.table({"colour": ["", "blue"], "day": ["2024-01-01"] * 2, "flag": ["True"] * 2})
+    encoded = steps.transform(features(strange, picked.kinds))
+    names = steps.get_feature_names_out().tolist()
+    columns = [names.index("colour_blue"), names.index("colour_red")]
+    assert encoded[:, columns].tolist() == [[0.0, 0.0], [1.0, 0.0]]
+
+
+def test_a_model_takes_any_dataframe(mixed):
+    pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    picked = pick(mixed)
+    model = make_pipeline(make_preprocessing(picked.kinds), DuelRanker(random_state=0))
+    expected = predict_order(model.fit(picked.X, picked.y), picked.X)
+    for frame in (picked.X.to_pandas(), pl.from_arrow(picked.X)):
+        assert np.array_equal(predict_order(model, frame), expected)

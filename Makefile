@@ -5,19 +5,23 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
 
 # Two test processes share the cores; a BLAS pool in each would only make them wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
 
-.PHONY: help setup demo test test-slow test-lowest check lint types doctest format bench clean
+.PHONY: help setup demo test test-slow test-lowest check lint types doctest docs format bench \
+	reproduce reproduce-full clean
 
 help:
-	@echo "make demo         fit duels on the digits data, print a table, draw output/demo.png"
+	@echo "make demo         duels and baselines on the digits data: a table, and output/demo.png"
 	@echo "make test         run the tests"
 	@echo "make check        tests, ruff, mypy and doctests: what CI runs"
 	@echo "make test-slow    the tests that take minutes"
 	@echo "make test-lowest  the tests with the lowest supported versions"
+	@echo "make docs         build the pages, the gallery included, into output/docs/html"
 	@echo "make bench        measurements against peers"
+	@echo "make reproduce    the paper's figures and tables, from seeds"
 	@echo "make format       let ruff rewrite what it can"
 
 setup: $(READY)
@@ -30,8 +34,12 @@ $(READY): pyproject.toml Makefile
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+	@touch $@
+
 demo: $(READY)
-	$(BIN)/python examples/demo.py
+	$(BIN)/duelrank evaluate --figure output/demo.png
 
 test: $(READY)
 	$(PYTEST) -m "not slow"
@@ -50,7 +58,14 @@ types: $(READY)
 
 doctest: $(READY)
 	$(BIN)/python -m pytest -q --doctest-modules src
-	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md $(wildcard docs/*.md)
+	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md $(wildcard docs/*.md docs/how_to/*.md)
+
+# The gallery runs examples/plot_*.py without the network; a warning fails the build.
+docs: $(DOCS_READY)
+	rm -rf docs/api docs/gallery
+	OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m sphinx -W --keep-going -n -q \
+		-d output/docs/doctrees docs output/docs/html
+	@echo "output/docs/html/index.html"
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
@@ -58,6 +73,13 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+# Both can be stopped and go on where they stopped.
+reproduce: $(READY)
+	$(BIN)/python -m experiments
+
+reproduce-full: $(READY)
+	$(BIN)/python -m experiments --full
 
 test-lowest:
 	test -d .venv-lowest || $(PYTHON) -m venv .venv-lowest
@@ -68,4 +90,4 @@ test-lowest:
 	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 -m "not slow"
 
 clean:
-	rm -rf $(VENV) .venv-lowest output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest output docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -211,19 +211,38 @@ def test_the_table_shows_the_hardest_first_by_name(digits):
     assert all(len(row) < 150 for row in rows)
 
 
+def test_what_is_not_fitted_says_so(held_out):
+    _, X_test, _, y_test = held_out
+    ranker = DuelRanker(random_state=0)
+    pipeline = make_pipeline(StandardScaler(), ranker)
+    search = GridSearchCV(pipeline, {"duelranker__random_state": [0]})
+    for unfitted in (ranker, pipeline, search, make_pipeline(StandardScaler(), search)):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
+            diagnose(unfitted, X_test, y_test)
+
+
+def test_a_duel_of_coins_has_an_exponent_without_error():
+    X, y = np.zeros((20, 1)), np.repeat(["a", "b"], 10)
+    diagnosis = diagnose(DuelRanker(StumpDuels(), random_state=0).fit(X, y), X, y)
+    assert diagnosis.noise_exponent[0] == 0
+    assert np.isnan(diagnosis.noise_exponent_standard_error[0])
+    assert "0.00 ± ?" in repr(diagnosis)
+
+
 def test_errors_are_clear(held_out):
     X, X_test, y, y_test = held_out
     ranker = DuelRanker(random_state=0)
     with pytest.raises(NotFittedError):
         diagnose(ranker, X_test, y_test)
     ranker.fit(X, y)
-    with pytest.raises(
-        ValueError, match=r"y holds labels .* among the classes: \['rose'\]"
-    ):
+    with pytest.raises(ValueError, match=r"y holds labels .* among the classes: \['rose'\]"):
         diagnose(ranker, X_test, np.r_[y_test[1:], ["rose"]])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         diagnose(ranker, X_test, y_test[1:])
-    with pytest.raises(ValueError, match="noise_exponent must lie between 0 and 1"):
-        diagnose(ranker, X_test, y_test, noise_exponent=2)
+    with pytest.raises(ValueError, match="y must hold the label of at least one held-out point"):
+        diagnose(ranker, X_test[:0], y_test[:0])
+    for wrong in (2, -0.1, np.nan, "a", [0.5]):
+        with pytest.raises(ValueError, match="noise_exponent must lie between 0 and 1, or be None"):
+            diagnose(ranker, X_test, y_test, noise_exponent=wrong)
     with pytest.raises(TypeError, match=r"estimator must be a fitted DuelRanker.*LogisticRegress"):
         diagnose(LogisticRegression().fit(X, y), X_test, y_test)

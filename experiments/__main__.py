@@ -7,6 +7,8 @@ import os
 import time
 from importlib import import_module
 
+from experiments import journal
+
 NAMES = (
     "posterior_curves",
     "noise_condition",
@@ -38,6 +40,7 @@ def main() -> None:
         start = time.perf_counter()
         if not arguments.draw:
             experiment.compute()
+            journal.discard(name)
         experiment.draw()
         print(f"{name}: {time.perf_counter() - start:.0f} s\n", flush=True)
 

@@ -9,10 +9,18 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 
-from duelrank import pairs
 from experiments import journal, results
 from experiments.results import Row
-from experiments.synthetic_grid import N_CLASSES, NOISE_EXPONENTS, SEED, rank_test_points
+from experiments.synthetic_grid import (
+    FIRST,
+    N_CLASSES,
+    N_TEST,
+    NOISE_EXPONENTS,
+    SECOND,
+    SEED,
+    inversions,
+    rank_test_points,
+)
 
 NAME = "inversions"
 SAMPLE_SIZES = (1_000, 10_000, 100_000)
@@ -26,7 +34,7 @@ def compute() -> None:
         for n_samples in reversed(SAMPLE_SIZES)
         for noise_exponent in NOISE_EXPONENTS
     ]
-    settings = {"seed": SEED, "trials": N_TRIALS}
+    settings = {"seed": SEED, "trials": N_TRIALS, "test_points": N_TEST, "depth": 2}
     rows = journal.run(NAME, count_inversions, tasks, settings)
     results.write(NAME, rows, **settings)
 
@@ -64,20 +72,19 @@ def draw() -> None:
 
 def count_inversions(noise_exponent: float, n_samples: int) -> list[Row]:
     """Return, for every two labels, the share of inverted rankings and of wrong duels."""
-    first, second = pairs(N_CLASSES)
-    inverted, wrong_duel = np.zeros((2, N_TRIALS, len(first)))
+    inverted, wrong_duel = np.zeros((2, N_TRIALS, len(FIRST)))
     for trial in range(N_TRIALS):
         ranks_true, ranks, beats = rank_test_points(noise_exponent, n_samples, trial)
-        second_is_better = ranks_true[:, second] < ranks_true[:, first]
-        inverted[trial] = np.mean(second_is_better != (ranks[:, second] < ranks[:, first]), axis=0)
-        wrong_duel[trial] = np.mean(second_is_better != beats[:, second, first], axis=0)
+        inverted[trial] = inversions(ranks_true, ranks).mean(axis=0)
+        second_is_better = ranks_true[:, SECOND] < ranks_true[:, FIRST]
+        wrong_duel[trial] = np.mean(second_is_better != beats[:, SECOND, FIRST], axis=0)
     return [
         {
-            "first": int(first[duel]) + 1,
-            "second": int(second[duel]) + 1,
+            "first": int(FIRST[duel]) + 1,
+            "second": int(SECOND[duel]) + 1,
             "inverted": float(inverted[:, duel].mean()),
             "standard_error": float(inverted[:, duel].std(ddof=1) / np.sqrt(N_TRIALS)),
             "wrong_duel": float(wrong_duel[:, duel].mean()),
         }
-        for duel in range(len(first))
+        for duel in range(len(FIRST))
     ]

@@ -1,11 +1,13 @@
 """Long computations as tasks on all cores that can be stopped and go on where they stopped.
 
 What a task returns is appended to a journal, a file of JSON lines under ``output/experiments``. A
-task found in the journal is not run again, unless the settings or the versions changed.
+task found in the journal is not run again, unless the settings, the versions or the code changed.
+When the results are written, the journal is discarded: the next run computes everything anew.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from experiments.results import Row, versions
 
-FOLDER = Path(__file__).parent.parent / "output" / "experiments"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "output" / "experiments"
 
 Task = dict[str, Any]
 
@@ -36,7 +39,8 @@ def run(
     name : str
         Name of the journal.
     function : callable
-        Takes a task's items as keyword arguments and returns rows. Each call has one thread.
+        Takes a task's items as keyword arguments and returns rows. With several processes, each
+        has its share of the cores.
     tasks : sequence of dict
         Items that JSON can hold. Rows are returned in the order of the tasks, whatever the order
         in which they are done. The longest should come first.
@@ -52,7 +56,7 @@ def run(
     """
     path = FOLDER / f"{name}.jsonl"
     # As JSON gives it back: tuples are lists there.
-    head = json.loads(json.dumps({"settings": settings, "versions": versions()}))
+    head = json.loads(json.dumps({"settings": settings, "versions": versions(), "code": _code()}))
     done = _read(path, head)
     open_tasks = [task for task in tasks if _key(task) not in done]
     if len(open_tasks) < len(tasks):
@@ -69,6 +73,11 @@ def run(
     return [task | row for task in tasks for row in done[_key(task)]]
 
 
+def discard(name: str) -> None:
+    """Forget what has been done, because its results are written."""
+    (FOLDER / f"{name}.jsonl").unlink(missing_ok=True)
+
+
 def _call(function: Callable[..., list[Row]], task: Task) -> tuple[Task, list[Row]]:
     return task, function(**task)
 
@@ -77,22 +86,29 @@ def _key(task: Task) -> str:
     return json.dumps(task, sort_keys=True)
 
 
+def _code() -> str:
+    """Return a digest of everything that rows are computed by."""
+    digest = hashlib.sha256()
+    for folder in (ROOT / "src" / "duelrank", ROOT / "experiments"):
+        for file in sorted(folder.rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def _read(path: Path, head: dict[str, Any]) -> dict[str, list[Row]]:
     """Return the rows of the tasks in the journal; leave a new journal if there is none to use."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    if not lines or json.loads(lines[0]) != head:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(head) + "\n")
-        return {}
     entries = []
-    for line in lines[1:]:
+    for line in path.read_text().splitlines() if path.exists() else []:
         try:
             entries.append(json.loads(line))
         except json.JSONDecodeError:  # the run was stopped while it wrote this line
             continue
-    # What was cut off must not run into the next line.
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in [head, *entries]))
-    return {_key(entry["task"]): entry["rows"] for entry in entries}
+    if not entries or entries[0] != head:
+        entries = [head]
+    # Written anew, because what was cut off must not run into the next line.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    return {_key(entry["task"]): entry["rows"] for entry in entries[1:]}
 
 
 def _bar() -> Progress:

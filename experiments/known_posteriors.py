@@ -3,7 +3,8 @@
 For eleven data sets the posterior of every row is known. Labels are drawn from it, half of the rows
 train and the other half is ranked: by duels, and by the scores of one multiclass model of the same
 kind. The measure is the share of label pairs in the wrong order among those whose posteriors differ
-(many are zero, and which of two impossible labels comes first is nobody's mistake).
+(many are zero, and which of two impossible labels comes first is nobody's mistake). Labels are
+numbered at random in every draw: equal scores of the multiclass model are ranked by number.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from duelrank import DuelRanker, LogisticDuels, pairs, predict_ranks
 from duelrank.datasets import load_label_ranking
+from duelrank.posteriors import sample_labels
 from experiments import journal, results
 from experiments.results import Row
 
@@ -46,7 +48,14 @@ def compute() -> None:
         for model in reversed(MODELS)
         for draw_number in range((N_DRAWS_LARGE if data in LARGE else N_DRAWS)[model])
     ]
-    settings = {"seed": SEED, "draws": N_DRAWS, "draws_of_large_sets": N_DRAWS_LARGE}
+    settings = {
+        "seed": SEED,
+        "draws": N_DRAWS,
+        "draws_of_large_sets": N_DRAWS_LARGE,
+        "test_size": 0.5,
+        "trees": 100,
+        "boosting_rounds": 50,
+    }
     results.write(NAME, journal.run(NAME, compare, tasks, settings), **settings)
 
 
@@ -87,8 +96,8 @@ def compare(data: str, model: str, draw: int) -> list[Row]:
     """Draw labels, fit both, and return the shares of pairs in the wrong order."""
     X, eta = load_label_ranking(data, kind="posteriors")
     rng = np.random.RandomState([SEED, draw])
-    cumulated = np.cumsum(eta, axis=1)
-    codes = np.sum(cumulated <= rng.uniform(size=(len(X), 1)) * cumulated[:, -1:], axis=1)
+    eta = eta[:, rng.permutation(eta.shape[1])]
+    codes = sample_labels(eta, random_state=rng)
     train, test = next(ShuffleSplit(1, test_size=0.5, random_state=draw).split(X))
     duels, multiclass = _models(model, draw)
     with warnings.catch_warnings():

@@ -1,8 +1,9 @@
 """The noise condition of every duel of the synthetic family.
 
 Assumption 3 of the paper asks for P{|2 η_kl(X) − 1| < t} ≤ B t^(α/(1−α)) for all duels. The left
-side is computed on a fine grid of points, and with it the B that t ≥ 0.01 asks for, the exponent
-that the smallest gaps show, and how much the best stump of every duel errs beyond Bayes' rule.
+side is an integral over [0, 1], computed on cells that get ever smaller towards the separators of
+the tree; with it the B that t ≥ 0.01 asks for, the exponent that the smallest gaps show, and how
+much the best stump of every duel errs beyond Bayes' rule.
 """
 
 from __future__ import annotations
@@ -10,40 +11,48 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 
-from duelrank import pairs
 from duelrank.datasets import synthetic_posteriors
-from duelrank.posteriors import noise_constant
+from duelrank.posteriors import duel_gaps
 from experiments import results
+from experiments.synthetic_grid import FIRST, N_CLASSES, NOISE_EXPONENTS, SECOND
 
 NAME = "noise_condition"
-NOISE_EXPONENTS = (0.2, 0.8)
-N_CLASSES = 8
-N_POINTS = 200_001
+N_CELLS = 100_000
+N_REFINED = 4_000  # on each side of each separator
 LEVELS = np.logspace(-2, 0, 41)
 
 
 def compute() -> None:
     """Evaluate the condition for all duels."""
     rows = []
+    points, widths = cells()
     for noise_exponent in NOISE_EXPONENTS:
-        points = (np.arange(N_POINTS) + 0.5) / N_POINTS
         eta = synthetic_posteriors(points, noise_exponent)
-        for first, second in zip(*pairs(N_CLASSES), strict=True):
-            both = eta[:, first] + eta[:, second]
-            gaps = np.abs(eta[:, second] - eta[:, first]) / both
+        gaps = duel_gaps(eta)
+        for duel, (first, second) in enumerate(zip(FIRST, SECOND, strict=True)):
+            shares = [widths[gaps[:, duel] < level].sum() for level in LEVELS]
             row = {
                 "noise_exponent": noise_exponent,
                 "first": first + 1,
                 "second": second + 1,
                 "siblings": int(first % 2 == 0 and second == first + 1),
-                "B_above_0.01": noise_constant(gaps, noise_exponent, resolution=LEVELS[0]),
-                "fitted_exponent": _exponent_of_small_gaps(gaps),
-                "smallest_mass": both.min(),
-                "stump_bias": _stump_bias(eta[:, first], eta[:, second]),
+                "B_above_0.01": np.max(shares / LEVELS ** (noise_exponent / (1 - noise_exponent))),
+                "fitted_exponent": _exponent_of_small_gaps(gaps[:, duel], widths),
+                "smallest_mass": (eta[:, first] + eta[:, second]).min(),
+                "stump_bias": stump_bias(eta[:, first] * widths, eta[:, second] * widths),
             }
-            row |= {f"below_{level:.4f}": np.mean(gaps < level) for level in LEVELS}
-            rows.append(row)
-    results.write(NAME, rows, noise_exponents=NOISE_EXPONENTS, points=N_POINTS, seed=None)
+            shown = zip(LEVELS, shares, strict=True)
+            rows.append(row | {f"below_{level:.4f}": share for level, share in shown})
+    results.write(NAME, rows, cells=N_CELLS, refined=N_REFINED, depth=2, seed=None)
+
+
+def cells() -> tuple[np.ndarray, np.ndarray]:
+    """Cut [0, 1] into cells, finer towards multiples of 1/8; return their middles and widths."""
+    away = np.logspace(-13, -2, N_REFINED)
+    separators = np.arange(N_CLASSES + 1) / N_CLASSES
+    near = np.concatenate([(separators[:, np.newaxis] + side * away).ravel() for side in (-1, 1)])
+    edges = np.unique(np.clip(np.r_[np.linspace(0, 1, N_CELLS + 1), near], 0, 1))
+    return (edges[1:] + edges[:-1]) / 2, np.diff(edges)
 
 
 def draw() -> None:
@@ -84,18 +93,22 @@ def draw() -> None:
     plt.close(figure)
 
 
-def _exponent_of_small_gaps(gaps: np.ndarray) -> float:
+def _exponent_of_small_gaps(gaps: np.ndarray, widths: np.ndarray) -> float:
     """Return the α of the slope of log P{gap < t} between the shares 0.001 and 0.01."""
-    low, high = np.quantile(gaps, [0.001, 0.01])
+    increasing = np.argsort(gaps)
+    low, high = np.interp([0.001, 0.01], np.cumsum(widths[increasing]), gaps[increasing])
     slope = np.log(10) / np.log(high / low)
     return float(slope / (1 + slope))
 
 
-def _stump_bias(eta_first: np.ndarray, eta_second: np.ndarray) -> float:
-    """Return how much more often than Bayes' rule the best stump errs, given the two labels."""
-    total = eta_first.sum() + eta_second.sum()
-    below = np.concatenate([[0], np.cumsum(eta_second - eta_first)])
+def stump_bias(mass_first: np.ndarray, mass_second: np.ndarray) -> float:
+    """Return how much more often than Bayes' rule the best stump errs, given the two labels.
+
+    The masses of the labels are those of neighbouring cells.
+    """
+    total = mass_first.sum() + mass_second.sum()
+    below = np.concatenate([[0], np.cumsum(mass_second - mass_first)])
     # Errors of "second above the threshold" at every threshold, and of the reverse.
-    upward = (eta_first.sum() + below) / total
+    upward = (mass_first.sum() + below) / total
     best = min(upward.min(), (1 - upward).min())
-    return float(best - np.minimum(eta_first, eta_second).sum() / total)
+    return float(best - np.minimum(mass_first, mass_second).sum() / total)

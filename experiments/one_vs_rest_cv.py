@@ -55,6 +55,12 @@ def choose_C(data: str, label: int) -> list[Row]:
     ]
 
 
+def cpu_minutes(data: str) -> float:
+    """Return the processor time of all labels, in minutes."""
+    table = results.read(NAME)
+    return float(table["cpu_seconds"][table["data"] == data].sum() / 60)
+
+
 def chosen_Cs(data: str) -> np.ndarray:
     """Return the C of every label, as the committed results have them."""
     table = results.read(NAME)

@@ -7,9 +7,9 @@ import numpy as np
 
 from duelrank.datasets import synthetic_posteriors
 from experiments import results
+from experiments.synthetic_grid import NOISE_EXPONENTS
 
 NAME = "posterior_curves"
-NOISE_EXPONENTS = (0.2, 0.8)
 N_POINTS = 251
 
 

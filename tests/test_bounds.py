@@ -261,7 +261,7 @@ def test_massart_margin_is_the_limit_of_exponents_below_one():
         vc_dimension=2,
         n_classes=3,
     )
-    # With |2η − 1| ≥ H a disagreement costs at least H: β = 1/H, h = ε H.
+    # With |2η − 1| ≥ m a disagreement costs at least m: β = 1/m, h = ε m.
     rate = 2 / (10**6 * 0.3 * margin) * (128 * math.log(10**6) + 32 * math.log(2 * 3 / 0.05))
     errors = bounds / (3 * rate / (0.3 * margin)) - 1
     assert np.all(np.diff(np.abs(errors)) < 0)

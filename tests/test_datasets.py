@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import os
 
 import numpy as np
@@ -28,6 +29,7 @@ def test_images_from_a_folder(name):
     assert X_test.shape == (10_000, 784)
     assert X_train.dtype == np.uint8
     assert set(y_train) == set(y_test) == set(range(10))
+    assert all(array.flags.writeable for array in (X_train, y_train, X_test, y_test))
 
 
 def test_altered_and_missing_files_are_refused(tmp_path):
@@ -38,6 +40,29 @@ def test_altered_and_missing_files_are_refused(tmp_path):
     (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"something else"))
     with pytest.raises(ValueError, match="its checksum differs"):
         load_images("mnist", data_dir=tmp_path)
+    whole = gzip.compress(b"something else" * 100)
+    turned = whole[:12] + bytes([whole[12] ^ 255]) + whole[13:]
+    for damaged in (b"no gzip", whole[:20], turned, b""):
+        (folder / "train-images-idx3-ubyte.gz").write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz (is damaged|does not)"):
+            load_images("mnist", data_dir=tmp_path)
+
+
+def test_images_of_a_folder_are_writable_pixels_and_labels(tmp_path, monkeypatch):
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    pixels = bytes(range(256)) * 49  # 16 images
+    contents = [bytes(16) + pixels, bytes(8) + bytes([3] * 16)] * 2
+    checksums = tuple(hashlib.md5(content).hexdigest() for content in contents)
+    for file, content in zip(_images.FILES, contents, strict=True):
+        (folder / file).write_bytes(gzip.compress(content))
+    monkeypatch.setitem(_images.CHECKSUMS, "mnist", checksums)
+    monkeypatch.setenv("DUELRANK_DATA", str(tmp_path))
+    for images in (load_images("mnist"), load_images("mnist", data_dir=tmp_path)):
+        assert images.X_test.tobytes() == pixels
+        assert images.X_test.shape == (16, 784)
+        assert images.y_train.tolist() == [3] * 16
+        assert all(array.flags.writeable for array in images)
 
 
 def test_unknown_names_are_refused(monkeypatch):
@@ -48,8 +73,13 @@ def test_unknown_names_are_refused(monkeypatch):
         load_images("fashion-mnist-csv")
 
 
-def test_openml_where_there_is_no_folder(monkeypatch):
+@pytest.mark.parametrize("folder", [None, "", "without images"])
+def test_openml_where_there_is_no_folder(monkeypatch, tmp_path, folder):
     monkeypatch.delenv("DUELRANK_DATA", raising=False)
+    if folder is not None:
+        monkeypatch.setenv("DUELRANK_DATA", folder and str(tmp_path))
+        with pytest.raises(ValueError, match="fashion-mnist-csv is not on OpenML; pass data_dir"):
+            load_images("fashion-mnist-csv")
 
     def fetch(name, **options):
         assert name == "mnist_784"
@@ -59,6 +89,9 @@ def test_openml_where_there_is_no_folder(monkeypatch):
     images = load_images("mnist")
     assert images.X_test.shape == (10_000, 784)
     assert images.y_train[0] == 3
+    # A folder that is asked for must have them.
+    with pytest.raises(FileNotFoundError, match="data_dir must hold mnist/train-images"):
+        load_images("mnist", data_dir=tmp_path)
 
     def unreachable(name, **options):
         raise OSError("no route")
@@ -131,6 +164,11 @@ def test_extreme_noise_exponents():
 
 
 def test_synthetic_data_are_reproducible():
+    # Results that were computed once rest on these draws.
+    X, y, _ = make_label_ranking(12, 0.5, random_state=0)
+    assert y.tolist() == [4, 7, 1, 1, 0, 6, 5, 7, 7, 4, 5, 5]
+    rng = np.random.RandomState(0)
+    np.testing.assert_array_equal(X, rng.uniform(size=(12, 1)))
     first, second = (make_label_ranking(50, 0.3, random_state=7) for _ in range(2))
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -186,9 +224,53 @@ def test_label_ranking_files(tmp_path, monkeypatch):
     path.write_text("A1,price\n0.5,0.25\n")
     with pytest.raises(ValueError, match="must have columns A1, A2"):
         load_label_ranking(path)
+    for empty in ("", "A1,L1,L2\n", "A1,L1,L2\n\n"):
+        path.write_text(empty)
+        with pytest.raises(ValueError, match=r"three\.csv must h"):
+            load_label_ranking(path)
+    path.write_bytes("A1,L1,L2\n0.5,é,2\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"three\.csv must be a CSV file in UTF-8"):
+        load_label_ranking(path)
     with pytest.raises(FileNotFoundError, match="name must be an existing CSV file"):
         load_label_ranking(tmp_path / "none.csv")
     with pytest.raises(ValueError, match="'iris' is read from a folder; pass data_dir"):
         load_label_ranking("iris")
     with pytest.raises(ValueError, match="kind must be one of 'ranks', 'posteriors'; got 'order'"):
         load_label_ranking("iris", kind="order")
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "message"),
+    [
+        ("red,1,2", "ranks", "column A1 must hold a finite number; got 'red'"),
+        (",1,2", "ranks", "column A1 must hold a finite number; got ''"),
+        ("nan,1,2", "ranks", "column A1 must hold a finite number; got 'nan'"),
+        ("0.5,1,first", "ranks", "column L2 must hold a finite number, or empty; got 'first'"),
+        ("0.5,nan,1", "ranks", "column L1 must hold a finite number, or empty; got 'nan'"),
+        ("0.5,1,inf", "ranks", "column L2 must hold a finite number, or empty; got 'inf'"),
+        ("1_0,1,2", "ranks", "column A1 must hold a finite number; got '1_0'"),
+        ("0.5,,1", "posteriors", "column L1 must hold a finite number; got ''"),
+    ],
+)
+def test_cells_that_are_no_numbers_are_named(tmp_path, row, kind, message):
+    path = tmp_path / "three.csv"
+    good = "0.5,1,2" if kind == "ranks" else "0.5,0.25,0.75"
+    path.write_text(f"A1,L1,L2\n{good}\n\n{row}\n{good}\n")
+    with pytest.raises(ValueError, match=rf"three\.csv, line 4, {message}"):
+        load_label_ranking(path, kind=kind)
+
+
+@pytest.mark.parametrize("row", ["0.5,1", "0.5,1,2,3"])
+def test_rows_of_another_length_are_named(tmp_path, row):
+    path = tmp_path / "three.csv"
+    path.write_text(f"A1,L1,L2\n0.5,1,2\n{row}\n")
+    with pytest.raises(ValueError, match=rf"must have 3 cells .*; line 3 has {row.count(',') + 1}"):
+        load_label_ranking(path)
+
+
+def test_files_of_spreadsheets(tmp_path):
+    path = tmp_path / "three.csv"
+    path.write_bytes(b'\xef\xbb\xbf"A1", L1,L2\r\n 0.5 ,"1", \r\n1e3,2,1\r\n')
+    X, ranks = load_label_ranking(path)
+    np.testing.assert_array_equal(X, [[0.5], [1000]])
+    np.testing.assert_array_equal(ranks, [[1, np.nan], [2, 1]])

@@ -42,7 +42,7 @@ def test_the_constant_at_both_ends_of_the_exponent():
 
 
 def test_the_constant_under_massart_is_a_power_of_the_margin(rng):
-    """G ≥ h with an atom at h of nearly full mass: B is nearly h^(−α/(1−α))."""
+    """G ≥ m with an atom at m of nearly full mass: B is nearly m^(−α/(1−α))."""
     gaps = np.r_[np.full(999, 0.2), 0.9]
     for alpha in (0.2, 0.5, 0.8):
         bound = massart_margin(gaps) ** (-alpha / (1 - alpha))
@@ -125,9 +125,12 @@ def test_the_resolution_follows_from_the_type_of_the_gaps():
 
 
 def test_the_exponent_of_extreme_samples():
-    assert noise_exponent([0.0, 0.0, 0.3, 0.9]) == (0, 0)
-    assert noise_exponent([0.0, 0.0, 0.0]) == (0, 0)
-    assert noise_exponent([0.0, 0.0, 0.0], resolution=0) == (0, 0)
+    # Below the resolution nothing is seen, so that the error of the estimate is not known.
+    for censored in ([0.0, 0.0, 0.3, 0.9], [0.0, 0.0, 0.0]):
+        np.testing.assert_array_equal(noise_exponent(censored), (0, np.nan))
+        np.testing.assert_array_equal(noise_exponent(censored, resolution=0), (0, np.nan))
+    two = noise_exponent(np.transpose([[0.0, 0.0, 0.3, 0.9], [0.0, 0.1, 0.3, 0.9]]))
+    np.testing.assert_array_equal(np.isnan(two.standard_error), [True, False])
     assert noise_exponent([0.4, 0.4, 0.4]) == (1, 0)
     margins = np.random.RandomState(0).uniform(0.3, 1, size=100_000)
     estimates = [noise_exponent(margins, n_smallest=m).estimate for m in (50_000, 5_000, 500)]
@@ -168,6 +171,13 @@ def test_columns_are_judged_one_by_one(rng):
     ("call", "message"),
     [
         (lambda: massart_margin([]), "gaps must have shape"),
+        (lambda: massart_margin([[0.5, 0.2], [0.5]]), "gaps must be numbers, in rows of equal"),
+        (lambda: noise_constant(["a"], 0.5), "gaps must be numbers, in rows of equal length"),
+        (lambda: noise_constant([[0.5, 0.2], [0.5]], 0.5), "gaps must be numbers, in rows of"),
+        (lambda: noise_exponent(["a", "b"]), "gaps must be numbers, in rows of equal length"),
+        (lambda: noise_exponent([[0.5, 0.2], [0.5]]), "gaps must be numbers, in rows of equal"),
+        (lambda: noise_constant([0.5], "a"), "noise_exponent must be a number or one per duel"),
+        (lambda: noise_constant([0.5], 0.5, resolution="a"), "resolution must be at least 0"),
         (lambda: massart_margin([0.5, 1.2]), "gaps must lie between 0 and 1"),
         (lambda: noise_constant([0.5, np.nan], 0.5), "gaps must lie between 0 and 1"),
         (lambda: noise_constant([0.5], 1.5), "noise_exponent must lie between 0 and 1, got 1.5"),

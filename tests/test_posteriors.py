@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import stats
 
 from duelrank import pairs
 from duelrank.posteriors import (
@@ -13,6 +14,7 @@ from duelrank.posteriors import (
     duel_probabilities,
     is_strictly_transitive,
     optimal_ranks,
+    sample_labels,
 )
 from duelrank.tournaments import couple, duel_losses, is_transitive
 
@@ -60,6 +62,16 @@ def test_gaps_are_distances_of_duel_probabilities_from_a_coin(eta):
     first, second = pairs(eta.shape[1])
     expected = np.abs(2 * duel_probabilities(eta)[:, first, second] - 1)
     np.testing.assert_allclose(duel_gaps(eta), expected, atol=1e-15)
+
+
+def test_weights_near_the_ends_of_the_floats():
+    largest, smallest = np.finfo(np.float64).max, np.nextafter(0, 1)
+    np.testing.assert_allclose(duel_probabilities([1e308, 1.5e308])[0], [0.5, 0.4], rtol=1e-15)
+    np.testing.assert_allclose(duel_gaps([1e308, 1.5e308]), 0.2, rtol=1e-15)
+    np.testing.assert_array_equal(duel_probabilities([largest] * 3), np.full((3, 3), 0.5))
+    # Two labels are not confounded by a third that is far more probable.
+    np.testing.assert_allclose(duel_gaps([largest, 1e-290, 3e-290]), [1, 1, 0.5], rtol=1e-15)
+    np.testing.assert_allclose(duel_gaps([smallest, 3 * smallest]), 0.5, rtol=1e-15)
 
 
 @given(etas)
@@ -114,6 +126,53 @@ def test_posteriors_without_ties_are_strictly_transitive_and_coupling_undoes_the
     np.testing.assert_allclose(couple(probabilities), eta, atol=1e-10)
 
 
+@given(etas, st.integers(0, 2**32 - 1), st.sampled_from([1.0, 3e-310, 1e308]))
+def test_labels_are_drawn_by_cumulated_weights(eta, seed, scale):
+    eta = eta[eta.any(axis=1)]
+    codes = sample_labels(eta * scale, random_state=seed)
+    assert codes.shape == (len(eta),)
+    for row, code, uniform in zip(
+        eta, codes, np.random.RandomState(seed).uniform(size=len(eta)), strict=True
+    ):
+        assert row[code] > 0
+        below, upto = row[:code].sum() / row.sum(), row[: code + 1].sum() / row.sum()
+        assert below - 1e-12 <= uniform <= upto + 1e-12
+
+
+class Constant(np.random.RandomState):
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+    def uniform(self, size):
+        return np.full(size, self.value)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 1e300, np.nextafter(0, 1)])
+def test_impossible_labels_are_never_drawn(scale):
+    eta = np.array([[0, 2, 0, 3, 0], [0, 0, 7, 0, 0]]) * scale
+    np.testing.assert_array_equal(sample_labels(eta, Constant(0.0)), [1, 2])
+    np.testing.assert_array_equal(sample_labels(eta, Constant(np.nextafter(1, 0))), [3, 2])
+    assert sample_labels(eta[0], Constant(0.39)) == 1
+    assert sample_labels(eta[0], Constant(0.41)) == 3
+
+
+def test_shares_of_drawn_labels():
+    weights = np.array([5, 0, 1, 2])
+    observed = np.bincount(sample_labels(np.tile(weights, (20_000, 1)), random_state=0))
+    expected = 20_000 * weights / 8
+    possible = weights > 0
+    assert observed[1] == 0
+    assert stats.chisquare(observed[possible], expected[possible]).pvalue > 1e-3
+
+
+def test_rows_without_a_possible_label_are_refused():
+    with pytest.raises(ValueError, match="at least one label in every row; row 1 is all zero"):
+        sample_labels([[0.5, 0.5], [0, 0]])
+    with pytest.raises(ValueError, match="row 0 is all zero"):
+        sample_labels([0, 0])
+
+
 def test_one_row_or_many(rng):
     eta = rng.dirichlet(np.ones(5), size=4)
     for function in (optimal_ranks, duel_probabilities, duel_gaps, bayes_beats):
@@ -136,7 +195,7 @@ def test_one_row_or_many(rng):
     ],
 )
 def test_bad_posteriors_are_named(eta, message):
-    for function in (optimal_ranks, duel_probabilities, duel_gaps, bayes_beats):
+    for function in (optimal_ranks, duel_probabilities, duel_gaps, bayes_beats, sample_labels):
         with pytest.raises(ValueError, match=message):
             function(eta)
 

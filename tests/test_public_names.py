@@ -62,6 +62,14 @@ def test_public_names_are_there_and_others_are_not():
         duelrank.Duelranker  # noqa: B018
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_every_room_is_an_attribute(name):
+    # In a fresh interpreter, as here other tests may have imported the room.
+    code = f"import duelrank; print({name!r} in dir(duelrank), duelrank.{name}.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", f"duelrank.{name}"]
+
+
 def test_import_is_lazy():
     code = "import sys, duelrank; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

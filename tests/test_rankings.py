@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from duelrank.rankings import (
     check_k,
     check_ranks,
+    codes_from_labels,
     order_from_ranks,
     order_from_scores,
     ranks_from_lists,
@@ -86,6 +87,17 @@ def test_smallest_integers_are_the_smallest():
 def test_lists_must_be_lists(lists, classes, message):
     with pytest.raises(TypeError, match=message):
         ranks_from_lists(lists, classes)
+
+
+def test_codes_are_places_among_the_classes():
+    for classes in (["b", "a", "c"], ("b", "a", "c"), np.array(["b", "a", "c"])):
+        np.testing.assert_array_equal(codes_from_labels(["a", "c", "a"], classes), [1, 2, 1])
+        with pytest.raises(ValueError, match=r"not among the classes: \['d'\]; these are \['b', "):
+            codes_from_labels(["a", "d"], classes)
+    np.testing.assert_array_equal(codes_from_labels(np.array([2, 1]), [1, 2]), [1, 0])
+    for classes in (["a", "a"], [], np.zeros((2, 2)), "a"):
+        with pytest.raises(ValueError, match="classes must be different labels, at least one"):
+            codes_from_labels(["a"], classes)
 
 
 def test_classes_of_lists_must_differ():

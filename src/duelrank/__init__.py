@@ -64,6 +64,24 @@ __all__ = [
     "tournaments",
 ]
 
+# Every room can be reached as an attribute, also those whose best names are above.
+_ROOMS = (
+    "bounds",
+    "datasets",
+    "duels",
+    "evaluation",
+    "losses",
+    "plotting",
+    "posteriors",
+    "preprocessing",
+    "rankers",
+    "rankings",
+    "report",
+    "storage",
+    "tables",
+    "tournaments",
+)
+
 # Where the names live that are no rooms themselves.
 _ROOM_OF = {
     "DuelRanker": "rankers",
@@ -81,12 +99,12 @@ _ROOM_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'duelrank' has no attribute {name!r}")
+    if name in _ROOMS:
+        return import_module(f"duelrank.{name}")
     if name in _ROOM_OF:
         return getattr(import_module(f"duelrank.{_ROOM_OF[name]}"), name)
-    return import_module(f"duelrank.{name}")
+    raise AttributeError(f"module 'duelrank' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__, *_ROOMS})

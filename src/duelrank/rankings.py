@@ -148,10 +148,7 @@ def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDAr
     array([[ 2.,  1., nan],
            [nan, nan,  1.]])
     """
-    names = list(classes) if isinstance(classes, (list, tuple)) else np.asarray(classes).tolist()
-    column = {label: code for code, label in enumerate(names)}
-    if len(column) != len(names) or not names:
-        raise ValueError(f"classes must be different labels, at least one; got {names}.")
+    column = _code_of(classes)
     if isinstance(lists, str) or hasattr(lists, "columns"):
         raise TypeError(f"lists must be a sequence of lists of labels, got {type(lists).__name__}.")
     rows = list(lists)
@@ -176,7 +173,7 @@ def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDAr
 
 
 def codes_from_labels(
-    labels: ArrayLike, classes: NDArray[Any], name: str = "labels"
+    labels: ArrayLike, classes: ArrayLike, name: str = "labels"
 ) -> NDArray[np.intp]:
     """Return the places of the labels among the classes.
 
@@ -184,7 +181,7 @@ def codes_from_labels(
     ----------
     labels : array-like of shape (n,)
         Labels of points.
-    classes : ndarray of shape (K,)
+    classes : array-like of shape (K,)
         All labels, in the order of their codes.
     name : str, default="labels"
         The argument's name, for the error message.
@@ -193,14 +190,19 @@ def codes_from_labels(
     -------
     codes : ndarray of int, of shape (n,)
         Integers 0..K−1.
+
+    Examples
+    --------
+    >>> codes_from_labels(["b", "a", "b"], classes=["a", "b"])
+    array([1, 0, 1])
     """
-    place = {label: code for code, label in enumerate(classes.tolist())}
+    place = _code_of(classes)
     column = column_or_1d(labels).tolist()
     unseen = {label: None for label in column if label not in place}
     if unseen:
         raise ValueError(
             f"{name} holds labels that are not among the classes: {list(unseen)[:10]}; "
-            f"these are {classes.tolist()}."
+            f"these are {list(place)}."
         )
     return np.array([place[label] for label in column], dtype=np.intp)
 
@@ -272,6 +274,17 @@ def check_k(k: int, n_classes: int) -> None:
     """
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= n_classes:
         raise ValueError(f"k must be an integer from 1 to {n_classes}, got {k!r}.")
+
+
+def _code_of(classes: ArrayLike) -> dict[Any, int]:
+    # A list stays as it is: as an array, labels of different types would become of one type.
+    names = list(classes) if isinstance(classes, (list, tuple)) else np.asarray(classes).tolist()
+    code_of = {}
+    if isinstance(names, list) and not any(isinstance(label, list) for label in names):
+        code_of = {label: code for code, label in enumerate(names)}
+    if not code_of or len(code_of) != len(names):
+        raise ValueError(f"classes must be different labels, at least one; got {names}.")
+    return code_of
 
 
 def _order_from_scores(scores: NDArray[Any]) -> NDArray[np.intp]:

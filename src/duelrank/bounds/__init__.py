@@ -8,7 +8,8 @@ sample, for every single sample size n. Their ingredients have one name everywhe
 - `confidence`, δ in (0, 1): the probability that the bound fails — small when cautious;
 - `noise_exponent`, α in [0, 1], and `noise_constant`, B: every duel fulfils
   P{|2 η_kl(X) − 1| < t} ≤ B t^(α/(1−α)) for all t ≥ 0. α = 0 asks for nothing. α = 1 leaves no
-  noise at all; duels with |2 η_kl − 1| ≥ H fulfil every α < 1 with B = H^(−α/(1−α));
+  noise at all; duels of margin m > 0, |2 η_kl − 1| ≥ m (Massart's condition), fulfil every α < 1
+  with B = m^(−α/(1−α)). The paper's H, a bound of |η_kl − 1/2|, is m/2;
 - `min_mass`, ε: η_k(x) + η_l(x) > ε for every two labels and every x;
 - `vc_dimension`, V; `n_classes`, K, of which P = K(K−1)/2 duels;
 - `constant`, C: the constant of the VC inequality E R_n{f : T(f) ≤ r} ≤ C r √(V log n / n). The

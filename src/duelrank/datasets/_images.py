@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,9 +64,9 @@ def load_images(name: str, *, data_dir: str | os.PathLike[str] | None = None) ->
         The data set. "fashion-mnist-csv" is an edition that circulates in other file formats, with
         the images split anew; it can only be read from a folder.
     data_dir : path, default=None
-        Folder with a subfolder `name` that holds the four files of the original distribution. By
-        default the one that the environment variable ``DUELRANK_DATA`` names; without that, the
-        data come from OpenML, into scikit-learn's cache.
+        Folder with a subfolder `name` that holds the four files of the original distribution; it
+        must be there. By default the folder that the environment variable ``DUELRANK_DATA`` names,
+        if it has such a subfolder; if not, the data come from OpenML, into scikit-learn's cache.
 
     Returns
     -------
@@ -75,7 +76,8 @@ def load_images(name: str, *, data_dir: str | os.PathLike[str] | None = None) ->
     if name not in CHECKSUMS:
         raise ValueError(f"name must be one of {', '.join(CHECKSUMS)}; got {name!r}.")
     folder = data_folder(data_dir)
-    if folder is not None:
+    # A folder named by the environment may be there for other data.
+    if folder is not None and (data_dir is not None or (folder / name).is_dir()):
         return _read_folder(folder / name, CHECKSUMS[name])
     if name not in OPENML_NAMES:
         raise ValueError(
@@ -90,14 +92,23 @@ def _read_folder(folder: Path, checksums: tuple[str, ...]) -> Images:
         path = folder / file
         if not path.is_file():
             raise FileNotFoundError(f"data_dir must hold {folder.name}/{file}; {path} is missing.")
-        content = gzip.decompress(path.read_bytes())
+        content = _decompress(path)
         if hashlib.md5(content, usedforsecurity=False).hexdigest() != checksum:
             raise ValueError(f"{path} does not hold the data it should: its checksum differs.")
         if "images" in file:
-            arrays.append(np.frombuffer(content, np.uint8, offset=16).reshape(-1, 784))
+            # Copied, as the bytes cannot be written to.
+            arrays.append(np.frombuffer(content, np.uint8, offset=16).reshape(-1, 784).copy())
         else:
             arrays.append(np.frombuffer(content, np.uint8, offset=8).astype(np.int64))
     return Images(*arrays)
+
+
+def _decompress(path: Path) -> bytes:
+    compressed = path.read_bytes()
+    try:
+        return gzip.decompress(compressed)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is damaged or no gzip file: {error}.") from error
 
 
 def _fetch(openml_name: str) -> Images:

@@ -1,11 +1,13 @@
 """The benchmark sets of label ranking: features with full rankings, or with posteriors.
 
 A set is a CSV file with a header: columns ``A1, A2, …`` are features, columns ``L1, L2, …`` are the
-ranks of the labels (1 = best, empty for a label not placed) or their posteriors.
+ranks of the labels (1 = best, empty for a label not placed) or their posteriors. All other cells
+must be finite numbers: a text is an error, and not a missing value.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,15 +58,21 @@ def load_label_ranking(
     path = Path(name) if str(name).endswith(".csv") else _file_of_set(str(name), kind, data_dir)
     if not path.is_file():
         raise FileNotFoundError(f"name must be an existing CSV file or a set's name; no {path}.")
-    with path.open() as file:
-        columns = file.readline().strip().split(",")
-        is_feature = np.array([column[:1] == "A" for column in columns])
-        is_label = np.array([column[:1] == "L" for column in columns])
-        if not (is_feature.any() and is_label.any() and np.all(is_feature | is_label)):
+    columns, lines, cells = _read(path)
+    is_feature = np.array([column[:1] == "A" for column in columns])
+    is_label = np.array([column[:1] == "L" for column in columns])
+    if not (is_feature.any() and is_label.any() and np.all(is_feature | is_label)):
+        raise ValueError(f"{path} must have columns A1, A2, … and L1, L2, … only; got {columns}.")
+    _check_rows(path, len(columns), lines, cells)
+    values = np.array([[_number(cell) for cell in row] for row in cells])
+    may_be_empty = is_label & (kind == "ranks")
+    for row, column in np.argwhere(~np.isfinite(values)).tolist():
+        if cells[row][column].strip() or not may_be_empty[column]:
+            accepted = "a finite number, or empty" if may_be_empty[column] else "a finite number"
             raise ValueError(
-                f"{path} must have columns A1, A2, … and L1, L2, … only; got {columns}."
+                f"{path}, line {lines[row]}, column {columns[column]} must hold {accepted}; "
+                f"got {cells[row][column]!r}."
             )
-        values = np.genfromtxt(file, delimiter=",", ndmin=2)
     return LabelRankingData(
         np.ascontiguousarray(values[:, is_feature]), _target(values[:, is_label], kind, path)
     )
@@ -85,6 +93,41 @@ def _file_of_set(name: str, kind: str, data_dir: str | os.PathLike[str] | None) 
             f"{', '.join(known) or 'there are none'}; got {name!r}."
         )
     return path
+
+
+def _read(path: Path) -> tuple[list[str], list[int], list[list[str]]]:
+    """Return the header, and the line numbers and cells of the rows that are not blank."""
+    lines, cells = [], []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            columns = [column.strip() for column in next(reader, [])]
+            for row in reader:
+                if row:
+                    lines.append(reader.line_num)
+                    cells.append(row)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} must be a CSV file in UTF-8: {error}.") from error
+    return columns, lines, cells
+
+
+def _check_rows(path: Path, n_columns: int, lines: list[int], cells: list[list[str]]) -> None:
+    if not cells:
+        raise ValueError(f"{path} must hold at least one row below its header; there is none.")
+    for line, row in zip(lines, cells, strict=True):
+        if len(row) != n_columns:
+            raise ValueError(
+                f"{path} must have {n_columns} cells in every row, as in its header; "
+                f"line {line} has {len(row)}."
+            )
+
+
+def _number(cell: str) -> float:
+    """Return NaN for what is no number; 1_000 is one in Python only."""
+    try:
+        return np.nan if "_" in cell else float(cell)
+    except ValueError:
+        return np.nan
 
 
 def _target(values: NDArray[np.float64], kind: str, path: Path) -> NDArray[Any]:

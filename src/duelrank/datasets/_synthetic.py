@@ -64,12 +64,13 @@ def make_label_ranking(
     """
     if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
         raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}.")
+    # Here, as the datasets need nothing else of what posteriors import.
+    from duelrank.posteriors import sample_labels
+
     rng = check_random_state(random_state)
     X = rng.uniform(size=(int(n_samples), 1))
     eta = synthetic_posteriors(X, noise_exponent, depth)
-    cumulated = np.cumsum(eta, axis=1)
-    drawn = rng.uniform(size=(len(X), 1)) * cumulated[:, -1:]
-    return X, np.sum(cumulated <= drawn, axis=1), eta
+    return X, sample_labels(eta, rng), eta
 
 
 def synthetic_posteriors(X: ArrayLike, noise_exponent: float, depth: int = 2) -> Floats:

@@ -7,14 +7,15 @@ Clémençon & Vogel (2020) rest on four facts about eta, which are the four part
 - The *optimal ranks* order labels by decreasing eta; label a beats b in the *Bayes duel* when
   its *duel probability* eta_a / (eta_a + eta_b) is above one half. Duels of this form never
   contradict each other (strict stochastic transitivity).
-- A label drawn from eta is the top of a ranking drawn from the *Plackett-Luce* model with weights
-  eta (coupling lemma), whose pairwise probabilities are these duel probabilities.
+- A label drawn from eta (`sample_labels`) is the top of a ranking drawn from the *Plackett-Luce*
+  model with weights eta (coupling lemma), whose pairwise probabilities are these duel
+  probabilities.
 - The *gap* of a duel is |2p − 1|, p its probability: 0 at a coin, 1 where one label always wins.
   The *noise condition* bounds how often gaps are small: P{gap < t} ≤ B t^(α/(1−α)) for all t ≥ 0,
   with α the *noise exponent* and B the *noise constant*. A gap bounded below by a *Massart margin*
   is the best case.
-- Where eta is not known, a fitted ranker's duels on held-out points give a *diagnosis* of the
-  same quantities: which label pairs are hard, and how hard.
+- Where eta is not known, a fitted ranker's duels on held-out points give a *diagnosis*: which
+  label pairs are hard, and how hard, at the points of the two labels.
 
 >>> eta = [[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]
 >>> optimal_ranks(eta)
@@ -35,6 +36,7 @@ from duelrank.posteriors._known import (
     duel_probabilities,
     is_strictly_transitive,
     optimal_ranks,
+    sample_labels,
 )
 from duelrank.posteriors._noise import (
     NoiseExponent,
@@ -62,5 +64,6 @@ __all__ = [
     "noise_exponent",
     "optimal_ranks",
     "plackett_luce_log_likelihood",
+    "sample_labels",
     "sample_plackett_luce",
 ]

@@ -3,11 +3,15 @@
 Every duel is judged on the held-out points of its two labels, which is what its classifier is
 for: how often it errs, and how close to a coin its probabilities are there. The second part is
 as trustworthy as the probabilities; they are when the error they expect is near the error seen.
+
+So all of it is conditional on the two labels, while the noise condition of `duelrank.bounds` is
+about all points, whatever their label.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -34,6 +38,12 @@ class Diagnosis:
     all. Arrays have one entry per duel, in the order of `duelrank.pairs`, and NaN where the
     held-out points do not tell.
 
+    Exponent, margin and constant are those of the gaps *given that the label is one of the two*:
+    points at which both labels are rare are hardly seen. The noise condition that
+    `duelrank.bounds` ask for is about all points, whatever their label, so these numbers are not
+    to be passed there. Where eta is known, ``noise_constant(duel_gaps(eta), noise_exponent)`` of
+    `duelrank.posteriors` is what the bounds ask for.
+
     Attributes
     ----------
     classes : ndarray of shape (K,)
@@ -50,12 +60,13 @@ class Diagnosis:
     gap_quantiles : ndarray of shape (P, 3)
         Quantiles 10 %, 50 % and 90 % of the gaps |2p − 1|: 0 is a coin.
     noise_exponent, noise_exponent_standard_error : ndarrays of shape (P,)
-        Estimate of the paper's α, by `duelrank.posteriors.noise_exponent`.
+        Estimate of α in P{gap < t | one of the two labels} ≤ B t^(α/(1−α)), by
+        `duelrank.posteriors.noise_exponent`.
     massart_margin : ndarray of shape (P,)
         The smallest gap.
     noise_constant : ndarray of shape (P,)
-        The paper's B, at the duel's own estimate of α unless `diagnose` was given another one;
-        infinite where that is 1 and there is noise.
+        The smallest such B, at the duel's own estimate of α unless `diagnose` was given another
+        one; infinite where that is 1 and there is noise.
     """
 
     classes: NDArray[Any]
@@ -139,7 +150,9 @@ class Diagnosis:
         estimate = self.noise_exponent[duel]
         exponent = "?"
         if not np.isnan(estimate):
-            exponent = f"{estimate:.2f} ± {self.noise_exponent_standard_error[duel]:.2f}"
+            standard_error = self.noise_exponent_standard_error[duel]
+            spread = "?" if np.isnan(standard_error) else f"{standard_error:.2f}"
+            exponent = f"{estimate:.2f} ± {spread}"
         return (
             _short(self.classes[first[duel]]),
             _short(self.classes[second[duel]]),
@@ -157,6 +170,11 @@ class Diagnosis:
 def diagnose(estimator: Any, X: Any, y: Any, *, noise_exponent: float | None = None) -> Diagnosis:
     """Tell which label pairs are hard for a fitted ranker, and how hard.
 
+    Every duel is judged on the points of its two labels. Its noise exponent, constant and margin
+    are therefore conditional on these: points at which both labels are rare are hardly seen. They
+    compare duels with each other, and are not to be passed to `duelrank.bounds`, whose noise
+    condition is about all points. With known eta, use ``noise_constant(duel_gaps(eta), ...)``.
+
     Parameters
     ----------
     estimator : DuelRanker, or pipeline or search that ends in one
@@ -166,12 +184,13 @@ def diagnose(estimator: Any, X: Any, y: Any, *, noise_exponent: float | None = N
     y : array-like of shape (n,)
         Their labels; labels of the fit may be missing.
     noise_exponent : float, default=None
-        The paper's α at which noise constants are wanted; by default, the estimate for each duel.
+        The α at which noise constants are wanted, from 0 to 1; by default, the estimate for each
+        duel.
 
     Returns
     -------
     diagnosis : Diagnosis
-        Errors, gaps and the noise condition of every duel. Memory grows as n times K.
+        Errors, gaps and noise of every duel. Memory grows as n times K.
 
     Examples
     --------
@@ -184,6 +203,14 @@ def diagnose(estimator: Any, X: Any, y: Any, *, noise_exponent: float | None = N
     >>> [(int(table["first"][duel]), int(table["second"][duel])) for duel in diagnosis.hardest(1)]
     [(1, 8)]
     """
+    if noise_exponent is not None and not (
+        isinstance(noise_exponent, Real) and 0 <= noise_exponent <= 1
+    ):
+        raise ValueError(
+            f"noise_exponent must lie between 0 and 1, or be None; got {noise_exponent!r}."
+        )
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)  # before a pipeline is asked to transform, a search for its best
     ranker, X = unwrap(estimator, X)
     if not isinstance(ranker, DuelRanker):
         raise TypeError(
@@ -192,6 +219,8 @@ def diagnose(estimator: Any, X: Any, y: Any, *, noise_exponent: float | None = N
         )
     check_is_fitted(ranker)
     codes = codes_from_labels(y, ranker.classes_, "y")
+    if len(codes) == 0:
+        raise ValueError("y must hold the label of at least one held-out point, got none.")
     gaps, won = _own_duels(ranker, X, codes)
     return _judge(ranker.classes_, codes, gaps, won, noise_exponent)
 

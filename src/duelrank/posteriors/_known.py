@@ -1,4 +1,4 @@
-"""What follows from known posteriors: optimal ranks, duel probabilities, Bayes duels."""
+"""What follows from known posteriors: optimal ranks, duel probabilities, Bayes duels, labels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 
 from duelrank._pairs import pairs
 from duelrank.rankings import ranks_from_scores
@@ -59,7 +60,7 @@ def duel_probabilities(eta: ArrayLike) -> NDArray[np.float64]:
            [0.75, 0.5 , 0.75],
            [0.5 , 0.25, 0.5 ]])
     """
-    eta = check_eta(eta)
+    eta = _rescale(check_eta(eta))
     a, b = eta[..., :, np.newaxis], eta[..., np.newaxis, :]
     total = a + b
     return np.divide(a, total, out=np.full(total.shape, 0.5), where=total > 0)
@@ -84,7 +85,7 @@ def duel_gaps(eta: ArrayLike) -> NDArray[np.float64]:
     >>> duel_gaps([0.2, 0.6, 0.2]).round(3)
     array([0.5, 0. , 0.5])
     """
-    eta = check_eta(eta)
+    eta = _rescale(check_eta(eta))
     first, second = pairs(eta.shape[-1])
     a, b = eta[..., first], eta[..., second]
     total = a + b
@@ -148,6 +149,40 @@ def is_strictly_transitive(probabilities: ArrayLike) -> Any:
     return transitive_from_losses(count_losses(beats))
 
 
+def sample_labels(eta: ArrayLike, random_state: Any = None) -> Any:
+    """Draw one label from every row of posteriors.
+
+    Parameters
+    ----------
+    eta : array-like of shape (n, K) or (K,)
+        Non-negative, and positive for at least one label in every row. Label k is drawn with
+        probability eta_k / Σ eta.
+    random_state : int, RandomState instance or None, default=None
+        Source of randomness: one uniform number a row.
+
+    Returns
+    -------
+    codes : ndarray of int, of shape (n,), or int
+        The labels, 0..K−1. A label of probability 0 is never drawn.
+
+    Examples
+    --------
+    >>> sample_labels([[0.2, 0.8, 0.0], [3, 1, 2], [0, 0, 5]], random_state=0)
+    array([1, 2, 2])
+    """
+    eta = _rescale(check_eta(eta))
+    cumulated = np.cumsum(eta, axis=-1)
+    total = cumulated[..., -1:]
+    impossible = np.flatnonzero(total == 0)
+    if len(impossible):
+        raise ValueError(
+            f"eta must be positive for at least one label in every row; row {impossible[0]} is all "
+            "zero."
+        )
+    thresholds = check_random_state(random_state).uniform(size=total.shape) * total
+    return np.sum(cumulated <= thresholds, axis=-1)
+
+
 def check_eta(eta: ArrayLike, name: str = "eta") -> NDArray[np.float64]:
     """Return posteriors or weights as floats after checking that they are finite and ≥ 0."""
     try:
@@ -162,3 +197,13 @@ def check_eta(eta: ArrayLike, name: str = "eta") -> NDArray[np.float64]:
     if wrong.any():
         raise ValueError(f"{name} must be finite and not negative, got {array[wrong][0]}.")
     return array
+
+
+def _rescale(eta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale rows near the ends of the floats, where sums overflow and products lose their digits.
+
+    Only ratios matter, and powers of two leave them exactly as they are.
+    """
+    _, exponents = np.frexp(eta.max(axis=-1, keepdims=True))
+    shifts = np.where(exponents > 1000, -24, np.where(exponents < -900, 900, 0))
+    return np.ldexp(eta, shifts)

@@ -7,8 +7,8 @@ noise constant B is (Clémençon & Vogel 2020, Section 3.3)
 
 α = 0 asks for nothing; the larger α, the rarer are points at which the duel is hard. Since gaps
 are at most 1, B is never below 1. Read literally, α = 1 leaves only G = 1, labels without
-noise. What is usually meant by it is Massart's condition, G ≥ h > 0, under which every α < 1
-holds with B = h^(−α/(1−α)); see `massart_margin`.
+noise. What is usually meant by it is Massart's condition, G ≥ m for a margin m > 0, under which
+every α < 1 holds with B = m^(−α/(1−α)); see `massart_margin`. The paper's H is m/2.
 
 The functions take a sample of gaps, (n,) for one duel or (n, P) for P of them, and return a number
 or one number per column. `duel_gaps` makes such samples from known posteriors.
@@ -16,6 +16,7 @@ or one number per column. `duel_gaps` makes such samples from known posteriors.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,8 +41,8 @@ def massart_margin(gaps: ArrayLike) -> Any:
     Returns
     -------
     margin : float, or ndarray of shape (P,)
-        The largest h with |2p − 1| ≥ h throughout the sample. The paper's H bounds |p − 1/2|:
-        it is half of this. The margin of a sample can only shrink as the sample grows.
+        The largest m with |2p − 1| ≥ m throughout the sample. The paper's H bounds |p − 1/2|:
+        it is m/2. The margin of a sample can only shrink as the sample grows.
 
     Examples
     --------
@@ -82,9 +83,14 @@ def noise_constant(gaps: ArrayLike, noise_exponent: Any, *, resolution: float | 
     >>> float(noise_constant([0.1, 0.5, 0.75, 1.0], 0.5).round(12))  # a quarter is ≤ 0.1
     2.5
     """
-    resolution = _check_resolution(resolution, gaps)
-    in_order = np.sort(np.maximum(_check_gaps(gaps), resolution), axis=0)
-    exponents = np.asarray(noise_exponent, dtype=np.float64)
+    checked = _check_gaps(gaps)
+    in_order = np.sort(np.maximum(checked, _check_resolution(resolution, gaps)), axis=0)
+    try:
+        exponents = np.asarray(noise_exponent, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"noise_exponent must be a number or one per duel, got {noise_exponent!r}."
+        ) from None
     if exponents.ndim > 0 and exponents.shape != in_order.shape[1:]:
         raise ValueError(
             f"noise_exponent must be a number or one per duel: shape {in_order.shape[1:]}, "
@@ -128,7 +134,8 @@ def noise_exponent(
     -------
     noise_exponent : NoiseExponent
         The estimate, and its standard error α(1−α)/√m, with m without the censored ones. If all
-        of the m smallest gaps are below the resolution, α = 0; if they are equal, α = 1.
+        of the m smallest gaps are below the resolution, the estimate is 0 and its standard error
+        NaN, as they do not tell how far from 0 α is; if they are equal, the estimate is 1.
 
     Notes
     -----
@@ -146,9 +153,9 @@ def noise_exponent(
     >>> print(f"{estimate:.3f} ± {standard_error:.3f}")
     0.254 ± 0.009
     """
+    checked = _check_gaps(gaps)
     resolution = _check_resolution(resolution, gaps)
-    gaps = _check_gaps(gaps)
-    n_gaps = len(gaps)
+    n_gaps = len(checked)
     if n_gaps < 2:
         raise ValueError(f"gaps must hold at least two values of a duel, got {n_gaps}.")
     if n_smallest is None:
@@ -157,14 +164,15 @@ def noise_exponent(
         raise ValueError(
             f"n_smallest must be an integer from 1 to {n_gaps - 1}, got {n_smallest!r}."
         )
-    smallest = np.partition(gaps, n_smallest, axis=0)[: n_smallest + 1]
+    smallest = np.partition(checked, n_smallest, axis=0)[: n_smallest + 1]
     n_seen = (smallest[:-1] > resolution).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.maximum(smallest, resolution))
         mean_excess = (logs[-1] - logs[:-1]).sum(axis=0) / n_seen
     mean_excess = np.where(n_seen == 0, np.inf, mean_excess)
     estimate = 1 / (1 + mean_excess)
-    standard_error = estimate * (1 - estimate) / np.sqrt(np.maximum(n_seen, 1))
+    with np.errstate(invalid="ignore"):  # 0/0 where no gap is seen
+        standard_error = estimate * (1 - estimate) / np.sqrt(n_seen)
     return NoiseExponent(estimate[()], standard_error[()])
 
 
@@ -172,13 +180,16 @@ def _check_resolution(resolution: float | None, gaps: ArrayLike) -> float:
     if resolution is None:
         dtype = np.asarray(gaps).dtype
         return 64 * float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
-    if not 0 <= resolution < 1:
+    if not isinstance(resolution, Real) or not 0 <= resolution < 1:
         raise ValueError(f"resolution must be at least 0 and below 1, got {resolution!r}.")
     return resolution
 
 
 def _check_gaps(gaps: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(gaps, dtype=np.float64)
+    try:
+        array = np.asarray(gaps, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("gaps must be numbers, in rows of equal length.") from None
     if array.ndim not in (1, 2) or len(array) == 0:
         raise ValueError(
             f"gaps must have shape (n,), or (n, P) for P duels, n ≥ 1; got {array.shape}."

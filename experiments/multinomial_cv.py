@@ -15,22 +15,25 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import StratifiedKFold
 
 from experiments import journal, results
-from experiments.images import DATA_SETS, components
+from experiments.images import components
 from experiments.results import Row
 
 NAME = "multinomial_cv"
 N_FOLDS = 5
 MAX_ITER = 2000
 CS = np.logspace(-4, 4, 10)
+# The paper's two sets. The original edition of Fashion-MNIST has nearly the same images as the CSV
+# edition, split otherwise, and takes its C from there: that saves half of the time.
+CROSS_VALIDATED = ("mnist", "fashion-mnist-csv")
 
 
 def compute() -> None:
     """Score every C on every fold, and choose."""
     settings = {"Cs": CS.tolist(), "folds": N_FOLDS, "max_iter": MAX_ITER, "seed": None}
-    tasks = [{"data": name, "fold": fold} for name in DATA_SETS for fold in range(N_FOLDS)]
+    tasks = [{"data": name, "fold": fold} for name in CROSS_VALIDATED for fold in range(N_FOLDS)]
     rows = journal.run(NAME, score_fold, tasks, settings)
     results.write(NAME, rows, **settings)
-    for name in DATA_SETS:
+    for name in CROSS_VALIDATED:
         print(f"{name}: C = {chosen_C(name):.3g}, {cpu_minutes(name):.0f} minutes of one core")
 
 
@@ -69,13 +72,17 @@ def score_fold(data: str, fold: int) -> list[Row]:
 def chosen_C(data: str) -> float:
     """Return the C with the best average accuracy, as the committed results have it."""
     table = results.read(NAME)
-    mine = table["data"] == data
+    mine = table["data"] == _cross_validated(data)
     averages = [table["accuracy"][mine & np.isclose(table["C"], C)].mean() for C in CS]
     return float(CS[int(np.argmax(averages))])
 
 
 def cpu_minutes(data: str) -> float:
-    """Return the processor time of all folds, in minutes."""
+    """Return the processor time of all folds, in minutes; NaN for a set without folds."""
     table = results.read(NAME)
     mine = (table["data"] == data) & (table["C"] == table["C"].min())
-    return float(table["cpu_seconds_of_fold"][mine].sum() / 60)
+    return float(table["cpu_seconds_of_fold"][mine].sum() / 60) if mine.any() else np.nan
+
+
+def _cross_validated(data: str) -> str:
+    return data if data in CROSS_VALIDATED else "fashion-mnist-csv"

@@ -29,6 +29,7 @@ setup: $(READY)
 $(READY): pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "duelrank needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
+	@echo "setting up $(VENV): this takes a minute or two, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --compile --editable '.[dev]'
 	$(BIN)/python -m compileall -q src

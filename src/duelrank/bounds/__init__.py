@@ -165,7 +165,8 @@ def sample_threshold(
         n^((1−α)/(2−α)) [ (4 C² V log n)^(1/(2−α)) + (2 log(2/δ))^(1/(2−α)) ]
             ≥ (32/3) log(2/δ) / (16 β ε^(α−1))^(1/(2−α))
 
-    n₀ is small: at most 1 + 3.56 log(2/δ) whenever B ≥ 1.
+    n₀ is small: at most 1 + 3.56 log(2/δ) whenever B ≥ 1. It is not the n at which a bound says
+    something: for that, look where `ranking_error_bound` over a range of n is small enough.
 
     Parameters
     ----------

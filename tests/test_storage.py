@@ -10,7 +10,9 @@ import zipfile
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -22,13 +24,21 @@ from sklearn.ensemble import (
     StackingClassifier,
 )
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectFromModel
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -43,9 +53,11 @@ from duelrank import (
 skops_io = pytest.importorskip("skops.io")
 
 from duelrank._files import replacing  # noqa: E402
+from duelrank.losses import kendall_tau_scorer, top_k_scorer  # noqa: E402
 from duelrank.storage import (  # noqa: E402
     ModelFileError,
     ModelVersionWarning,
+    UntrustedTypesError,
     _archive,
     _checks,
     _models,
@@ -53,6 +65,7 @@ from duelrank.storage import (  # noqa: E402
     load,
     save,
 )
+from duelrank.storage._opening import load_described  # noqa: E402
 from duelrank.storage._packing import pack, unpack  # noqa: E402
 
 X, Y = load_iris(return_X_y=True)
@@ -166,18 +179,18 @@ def test_packing_keeps_types_order_and_shape():
         {"a": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "b": [1, 2], "c": None},
         {"a": np.asfortranarray(np.ones((3, 4))), "b": [3], "c": np.float32(2)},
     ]
-    back = unpack(pack(objects))
+    back = unpack(pack(objects), 2)
     for before, after in zip(objects, back, strict=True):
         assert np.array_equal(before["a"], after["a"])
         assert after["a"].flags.f_contiguous
         assert after["b"] == before["b"]
     assert back[0]["c"] is None
     assert isinstance(back[1]["c"], np.float32)
-    assert unpack(pack([(True, 1.5, "x"), (False, 2.5, "y")])) == [
+    assert unpack(pack([(True, 1.5, "x"), (False, 2.5, "y")]), 2) == [
         (True, 1.5, "x"),
         (False, 2.5, "y"),
     ]
-    assert unpack(pack([])) == []
+    assert unpack(pack([]), 0) == []
 
 
 def test_the_description_needs_no_model(path):
@@ -199,8 +212,110 @@ def test_columns_are_those_that_the_model_remembers(path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     save(DuelRanker(random_state=0).fit(frame, Y), path)
-    assert list(describe(path).columns) == ["a", "b", "c", "d"]
+    assert describe(path).columns == dict.fromkeys("abcd", "number")
     assert describe(path).labels == [0, 1, 2]
+
+
+CODES = np.array(["1", "2", "x"])
+TEXT = make_column_transformer((OneHotEncoder(), ["code"]), remainder="passthrough")
+NUMBERS = {"a": "number", "b": "number"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "kinds"),
+    [
+        ([TEXT, StandardScaler()], {"code": "category", **NUMBERS}),
+        ([TEXT], {"code": "category", **NUMBERS}),
+        ([TEXT, FunctionTransformer(np.abs)], {"code": "category", "a": None, "b": None}),
+        (
+            [
+                make_column_transformer(
+                    (make_pipeline(SimpleImputer(), StandardScaler()), slice("a", "b")),
+                    (OrdinalEncoder(), [True, False, False]),
+                )
+            ],
+            {"code": "category", **NUMBERS},
+        ),
+        (
+            [
+                SimpleImputer(strategy="most_frequent"),
+                make_column_transformer((OneHotEncoder(), [0]), (KBinsDiscretizer(2), [1, -1])),
+            ],
+            {"code": "category", **NUMBERS},
+        ),
+        (
+            [
+                make_column_transformer(
+                    (FunctionTransformer(np.abs), ["a"]),
+                    (OneHotEncoder(), ["b"]),
+                    (CountVectorizer(token_pattern="."), "code"),
+                )
+            ],
+            {"code": "category", "a": None, "b": "number"},
+        ),
+        (
+            [make_column_transformer(("drop", ["code"]), ("passthrough", ["a", "b"]))],
+            {"code": "category", **NUMBERS},
+        ),
+        (
+            [make_column_transformer((StandardScaler(), [1]))],
+            {"code": "category", "a": "number", "b": "category"},
+        ),
+    ],
+)
+def test_kinds_are_those_that_the_steps_were_fitted_on(steps, kinds, path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"code": CODES[Y], "a": X[:, 0], "b": X[:, 1]})
+    model = make_pipeline(*steps, DuelRanker(GaussianNB(), random_state=0))
+    for step in steps:
+        step.set_params(**({"sparse_threshold": 0} if hasattr(step, "sparse_threshold") else {}))
+    save(model.fit(frame, LABELS), path)
+    assert describe(path).columns == kinds
+
+
+@pytest.mark.parametrize(
+    ("engine", "kind"),
+    [
+        (None, "number"),
+        (GaussianNB(), "number"),
+        (make_pipeline(StandardScaler(), GaussianNB()), "number"),
+        (make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression()), "number"),
+        (make_pipeline(FunctionTransformer(), GaussianNB()), "number"),
+        (make_pipeline(FunctionTransformer(np.abs), GaussianNB()), None),
+        (GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, cv=2), "number"),
+        (HistGradientBoostingClassifier(max_iter=1), "number"),
+        (HistGradientBoostingClassifier(max_iter=1, categorical_features=[0]), None),
+        (StackingClassifier([("bayes", GaussianNB())], cv=2), None),
+    ],
+)
+def test_kinds_are_those_that_the_duels_were_fitted_on(engine, kind, path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.round(X[:, :2]), columns=["a", "b"])
+    save(DuelRanker(engine, random_state=0).fit(frame, LABELS), path)
+    assert describe(path).columns == {"a": kind, "b": kind}
+
+
+def test_text_that_duels_encode_is_a_category(path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"code": np.where(np.arange(len(Y)) % 2, "1", "2"), "flag": Y > 0})
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    engine = make_pipeline(encoder, LogisticRegression())
+    save(DuelRanker(engine, random_state=0).fit(frame, LABELS), path)
+    assert describe(path).columns == {"code": "category", "flag": "boolean"}
+
+
+def test_a_model_and_its_description_come_from_one_reading(path, monkeypatch):
+    ranker = fitted()
+    save(ranker, path)
+    same, description = load_described(path)
+    assert np.array_equal(same.predict_ranks(X), ranker.predict_ranks(X))
+    assert description == describe(path)
+    monkeypatch.setattr(_models, "_versions", lambda: {**description.versions, "duelrank": "0"})
+    with pytest.warns(ModelVersionWarning) as caught:
+        load_described(path)
+    assert caught[0].filename == __file__
+    with pytest.raises(TypeError, match="trusted must be a list"):
+        load_described(path, trusted="os.mkdir")
 
 
 def test_only_fitted_rankers_are_saved(path):
@@ -240,8 +355,10 @@ def test_foreign_types_must_be_trusted(path):
     model = make_pipeline(Stranger(), DuelRanker(random_state=0)).fit(X, LABELS)
     save(model, path)
     name = f"{Stranger.__module__}.Stranger"
-    with pytest.raises(ModelFileError, match=f"not trusted: {name}. If you know"):
+    with pytest.raises(UntrustedTypesError, match=f"not trusted: {name}. If you know") as caught:
         load(path)
+    assert caught.value.names == [name]
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), ModelFileError)
     same = load(path, trusted=[name])
     assert np.array_equal(predict_ranks(same, X), predict_ranks(model, X))
     for wrong in (name, True):
@@ -438,7 +555,7 @@ def test_trees_that_lead_out_of_their_arrays_are_refused(field, value, path):
 def test_trees_with_wrong_counts_are_refused(name, value, path):
     column = pack([fitted(RandomForestClassifier(3))])
     (trees,) = columns_of_kind(column, "trees")
-    states = unpack(trees["states"])
+    states = unpack(trees["states"], trees["states"]["length"])
     for state in states:
         state[name] = value
     trees["states"] = pack(states)
@@ -471,9 +588,75 @@ def test_support_vectors_that_are_miscounted_are_refused(path):
         load(path)
 
 
-def test_sparse_matrices_that_point_outside_are_refused(path):
-    from scipy import sparse
+def empty_coefficients(machine):
+    machine._dual_coef_ = sparse.csr_matrix(machine._dual_coef_.shape)
 
+
+def dense_coefficients(machine):
+    machine._dual_coef_ = machine._dual_coef_.toarray()
+
+
+def dense_vectors(machine):
+    machine.support_vectors_ = machine.support_vectors_.toarray()
+
+
+def turned_vectors(machine):
+    machine.support_vectors_ = machine.support_vectors_.tocsc()
+
+
+def called_dense(machine):
+    machine._sparse = False
+
+
+def promised_probabilities(machine):
+    machine.probability = machine._effective_probability = True
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        empty_coefficients,
+        dense_coefficients,
+        dense_vectors,
+        turned_vectors,
+        called_dense,
+        promised_probabilities,
+    ],
+)
+def test_sparse_support_vectors_that_are_altered_are_refused(alter, path):
+    points = sparse.csr_matrix(X)
+    ranker = DuelRanker(SVC(kernel="linear"), random_state=0).fit(points, LABELS)
+    save(ranker, path)
+    assert np.array_equal(load(path).predict_ranks(points), ranker.predict_ranks(points))
+    for machine in ranker.duels_.estimators_:
+        alter(machine)
+    forge(path, pack([ranker]))
+    with pytest.raises(ModelFileError, match=r"of a machine|no probabilities"):
+        load(path)
+
+
+def test_kernels_that_are_functions_are_checked_too(path):
+    from sklearn.metrics.pairwise import linear_kernel
+
+    ranker = fitted(SVC(kernel=linear_kernel))
+    trusted = ["sklearn.metrics.pairwise.linear_kernel"]
+    save(ranker, path)
+    assert np.array_equal(load(path, trusted).predict_ranks(X), ranker.predict_ranks(X))
+    ranker.duels_.estimators_[0].support_[0] = 10**6
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="support vectors of a machine"):
+        load(path, trusted)
+
+
+def test_neighbours_that_are_miscounted_are_refused(path):
+    ranker = fitted(KNeighborsClassifier(algorithm="brute"))
+    ranker.duels_.estimators_[0]._y = np.zeros(1, dtype=int)
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="neighbours"):
+        load(path)
+
+
+def test_sparse_matrices_that_point_outside_are_refused(path):
     ranker = DuelRanker(SVC(), random_state=0).fit(sparse.csr_matrix(X), LABELS)
     save(ranker, path)
     load(path)
@@ -521,8 +704,118 @@ def test_compressed_bombs_in_sparse_matrices_are_refused(path, monkeypatch):
     monkeypatch.setattr(_archive, "LARGEST_UNPACKED", 10**5)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, data=np.zeros(10**6))
-    with pytest.raises(ModelFileError, match="unpacks to"):
-        _archive._check_sparse(path, buffer.getvalue())
+    with pytest.raises(ModelFileError, match="unpack to"):
+        _archive._check_sparse(path, [buffer.getvalue()])
+
+
+def test_compressed_bombs_are_refused_however_many_members_share_them(path, monkeypatch):
+    monkeypatch.setattr(_archive, "LARGEST_UNPACKED", 2 * 10**6)
+    monkeypatch.setattr(_archive, "LARGEST_RATIO", 1)
+    ones = [sparse.csr_matrix(np.full((1, 10**5), float(i))) for i in range(1, 4)]
+    forge(path, {"kind": "objects", "length": 1, "values": [ones[:1]]})
+    with pytest.raises(ModelFileError, match="model must be a fitted DuelRanker"):
+        load(path)
+    forge(path, {"kind": "objects", "length": 1, "values": [ones]})
+    with pytest.raises(ModelFileError, match="holds sparse matrices that unpack to 3,"):
+        load(path)
+
+
+def same(length):
+    return {"kind": "same", "length": length, "value": 1}
+
+
+def dicts(length, **items):
+    return {"kind": "dicts", "length": length, "bunches": False, "items": items}
+
+
+def lists(lengths, items):
+    lengths = np.array(lengths)
+    return {
+        "kind": "lists",
+        "length": len(lengths),
+        "tuples": False,
+        "lengths": lengths,
+        "items": items,
+    }
+
+
+MANY = 10**12
+NOTHING = np.empty(10**8, dtype="V0")  # takes no memory, but its list would
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        same(MANY),
+        dicts(MANY),
+        dicts(1, a=same(MANY)),
+        dicts(1, a=dicts(MANY)),
+        lists([MANY], same(MANY)),
+        lists([MANY], dicts(MANY)),
+        {
+            "kind": "arrays",
+            "length": 1,
+            "order": "C",
+            "shapes": np.array([[MANY]]),
+            "items": same(MANY),
+        },
+        {"kind": "numbers", "length": 1, "python": True, "values": NOTHING},
+        {"kind": "objects", "length": 1, "values": NOTHING},
+        {**lists([1], same(1)), "lengths": NOTHING},
+        {"kind": "optional", "length": 1, "present": NOTHING, "items": same(1)},
+    ],
+    ids=lambda column: column["kind"],
+)
+def test_columns_that_grow_without_end_are_refused(column, path):
+    with pytest.raises(ValueError, match=r"packed arrays (do not fit|ask for more)"):
+        unpack(column)
+    forge(path, column)
+    assert path.stat().st_size < 50_000
+    with pytest.raises(ModelFileError, match=r"packed arrays (do not fit|ask for more)"):
+        load(path)
+
+
+def test_columns_that_share_columns_are_not_followed_for_ever():
+    column = same(1)
+    for _ in range(60):
+        column = dicts(1, a=column, b=column)
+    try:
+        unpack(column)
+    except ValueError as error:
+        message = str(error)
+    assert "more objects than it could hold" in message  # showing the column would take for ever
+
+
+def test_the_limit_counts_all_that_is_built():
+    column = dicts(10, a=same(10), b=lists([2] * 10, same(20)))
+    n_items = 4 + 10 + 10 + 10 + 20
+    assert unpack(column, 10, most=n_items)[3] == {"a": 1, "b": [1, 1]}
+    with pytest.raises(ValueError, match="more objects than it could hold"):
+        unpack(column, 10, most=n_items - 1)
+    with pytest.raises(ValueError, match="do not fit together"):
+        unpack(column, 9)
+
+
+def test_members_that_are_read_again_and_again_are_refused(path):
+    """Without the number of an object, skops would read its array at every place."""
+    array = np.arange(10.0)
+    thing = {"kind": "objects", "length": 1, "values": [[array, array]]}
+    forge(path, thing)
+    with pytest.raises(ModelFileError, match="model must be a fitted DuelRanker"):
+        load(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    description = json.loads(members.pop("duelrank.json"))
+    description.pop("checksum")
+    schema = members["schema.json"].decode()
+    members["schema.json"] = schema.replace('"__id__"', '"number"').encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    _archive.write_archive(path, buffer.getvalue(), description)
+    with pytest.raises(ModelFileError, match=r"\.npy' more than once"):
+        load(path)
 
 
 def test_names_that_occur_twice_are_refused(path):
@@ -614,3 +907,13 @@ def test_replacing_follows_links_and_leaves_folders(tmp_path):
     assert real.read_text() == "new"
     with pytest.raises(IsADirectoryError), replacing(tmp_path):
         pass
+
+
+@pytest.mark.parametrize("scoring", [top_k_scorer(2), kendall_tau_scorer()])
+def test_searches_keep_our_scorers(tmp_path, scoring):
+    search = GridSearchCV(DuelRanker(LogisticDuels(), random_state=0), {"estimator__C": [0.1, 1]})
+    search.fit(X, LABELS).set_params(scoring=scoring)
+    save(search, tmp_path / "search.skops")
+    loaded = load(tmp_path / "search.skops")
+    assert repr(loaded.scoring) == repr(scoring)
+    np.testing.assert_array_equal(loaded.predict(X), search.predict(X))

@@ -48,7 +48,7 @@ def text_tables(draw):
 
 
 @st.composite
-def typed_tables(draw):
+def typed_tables(draw, nan=False):
     n_rows = draw(st.integers(1, 6))
 
     def column(values, kind):
@@ -59,7 +59,7 @@ def typed_tables(draw):
         {
             "text": column(TEXT, pa.string()),
             "whole": column(st.integers(-(2**63), 2**63 - 1), pa.int64()),
-            "real": column(st.floats(allow_nan=False), pa.float64()),
+            "real": column(st.floats(allow_nan=nan), pa.float64()),
             "truth": column(st.booleans(), pa.bool_()),
             "day": column(st.dates(), pa.date32()),
         }
@@ -115,12 +115,26 @@ def test_values_come_back_from_csv_by_their_kind(table, tmp_path):
 
 
 @QUICK
-@given(table=typed_tables())
+@given(table=typed_tables(nan=True))
 def test_json_lines_hold_the_same_rows(table, tmp_path):
-    path = written(tmp_path / "table.jsonl", table.drop_columns(["day", "real"]))
+    path = written(tmp_path / "table.jsonl", table.drop_columns(["day"]))
     with open(path, encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file.read().split("\n")[:-1]]
-    assert rows == table.drop_columns(["day", "real"]).to_pylist()
+        rows = [json.loads(line, parse_constant=no_json) for line in file.read().split("\n")[:-1]]
+    expected = table.drop_columns(["day"]).to_pylist()
+    for row in expected:
+        finite = row["real"] is not None and np.isfinite(row["real"])
+        row["real"] = row["real"] if finite else None
+    assert rows == expected
+
+
+def no_json(constant):
+    raise AssertionError(f"{constant} is not JSON")
+
+
+def test_json_lines_know_no_infinity_inside_lists_either(tmp_path):
+    table = pa.table({"a": [[0.5, float("nan")]], "b": [{"c": float("-inf")}], "d": [np.nan]})
+    path = written(tmp_path / "table.jsonl", table)
+    assert Path(path).read_text() == '{"a": [0.5, null], "b": {"c": null}, "d": null}\n'
 
 
 def test_standard_streams(monkeypatch):
@@ -177,6 +191,9 @@ def test_any_dataframe_becomes_a_table():
         (b"a,a\n1,2\n", "more than one column named 'a'"),
         (b"a,b\n1,2,3\n", "cannot be read: CSV parse error: Expected 2 columns, got 3"),
         (b"PAR1 and then nothing", "cannot be read: "),
+        (b"x" * 131_073 + b",b\n1,2\n", "its first line is no CSV .field larger than field limit"),
+        (bytes(range(1, 9)) + bytes(50) + b"\n\x00", "its first line is no text in utf-8"),
+        (b"\x89\x01" * 10**5, "its first line is no CSV"),
     ],
 )
 def test_unreadable_tables_are_told_in_one_sentence(content, sentence, tmp_path):
@@ -186,6 +203,16 @@ def test_unreadable_tables_are_told_in_one_sentence(content, sentence, tmp_path)
         read(path)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", "§", '"', "\n", "\\t"])
+def test_delimiters_are_single_ascii_characters(delimiter, tmp_path):
+    path = written(tmp_path / "table.csv", pa.table({"a": ["x"], "b": ["y"]}))
+    with pytest.raises(TableError, match="delimiter must be one ASCII character"):
+        read(path, delimiter=delimiter)
+    with pytest.raises(TableError, match="delimiter must be one ASCII character"):
+        written(path, pa.table({"a": ["new"]}), delimiter=delimiter)
+    assert read(path).to_pydict() == {"a": ["x"], "b": ["y"]}
 
 
 def test_missing_files_and_folders(tmp_path):
@@ -241,6 +268,7 @@ def test_lists_are_no_cells(tmp_path):
         (["0", "0.5", "-0"], "number", [0.0, 0.5, -0.0]),
         (["007", "12", "13"], "category", ["007", "12", "13"]),
         (["true", "False", ""], "boolean", [1.0, 0.0, None]),
+        (["true", " True", "false\t"], "boolean", [1.0, 1.0, 0.0]),
         (["1970-01-02", "", "1970-01-03 12:00:00"], "date", [1.0, None, 2.5]),
         (["1970-01-02T00:00:00Z"], "date", [1.0]),
         (["red", "N/A", "blue"], "category", ["red", None, "blue"]),

@@ -11,14 +11,16 @@ The path of a model into a file, with the file that walks each step; `load` walk
 - `_checks`: what is loaded must fit together, or the process could crash;
 - `_archive`: one file with a checksum, written whole or not at all;
 - `_description`: what the file says about itself, for `describe`;
-- `_models`: `save` and `load`.
+- `_columns`: of what kind its columns are, as far as the model tells;
+- `_models`: `save` and `load`;
+- `_opening`: a model and its description from one reading of the file.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from duelrank.storage._archive import ModelFileError
+from duelrank.storage._archive import ModelFileError, UntrustedTypesError
 from duelrank.storage._description import ModelDescription, describe
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ __all__ = [
     "ModelDescription",
     "ModelFileError",
     "ModelVersionWarning",
+    "UntrustedTypesError",
     "describe",
     "load",
     "save",

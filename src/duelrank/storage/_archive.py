@@ -1,8 +1,12 @@
 """The file itself: a skops archive with ``duelrank.json`` beside its members.
 
-Members are stored, not compressed: what the file unpacks to is never larger than the file. The
-checksum covers the members and the description, so it finds damage; it is no signature and does not
-tell who wrote the file.
+Members are stored, not compressed, and each is read once: plain arrays take no more memory than
+they take in the file. Sparse matrices are compressed inside their members; all of them together may
+unpack to `LARGEST_RATIO` times their size, or to `LARGEST_UNPACKED` if that is more. What packed
+columns may grow to is limited where they are unpacked.
+
+The checksum covers the members and the description, so it finds damage; it is no signature and does
+not tell who wrote the file.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import json
 import os
 import re
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +27,26 @@ FORMAT = 1
 DESCRIPTION = "duelrank.json"
 SCHEMA = "schema.json"
 MEMBER_NAME = re.compile(r"[\w-]+\.(json|npy|npz|bin)")
-# Sparse matrices are compressed inside their member; more than this is no honest matrix.
+# In bytes, for all sparse matrices of a file together; more than this is no honest model.
 LARGEST_RATIO, LARGEST_UNPACKED = 100, 2**27
 
 
 class ModelFileError(ValueError):
     """A model file that cannot be opened, and why."""
+
+
+class UntrustedTypesError(ModelFileError):
+    """A model file that holds types which nobody trusts.
+
+    Attributes
+    ----------
+    names : list of str
+        The full names of these types, such as ``"mypackage.MyTransformer"``.
+    """
+
+    def __init__(self, message: str, names: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.names = list(names)
 
 
 def write_archive(path: str | os.PathLike[str], skops_file: bytes, description: Any) -> None:
@@ -62,9 +81,8 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
     description = _parse_description(path, members.pop(DESCRIPTION))
     if description.pop("checksum", None) != _checksum(members, description):
         raise ModelFileError(f"{path} was altered after it was saved: its checksum differs.")
-    for name, member in members.items():
-        if name.endswith(".npz"):
-            _check_sparse(path, member)
+    _check_references(path, members[SCHEMA])
+    _check_sparse(path, [member for name, member in members.items() if name.endswith(".npz")])
     return description, content
 
 
@@ -119,11 +137,34 @@ def _checksum(members: dict[str, bytes], description: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def _check_sparse(path: str | os.PathLike[str], member: bytes) -> None:
+def _check_references(path: str | os.PathLike[str], schema: bytes) -> None:
+    """Check that no member is read more than once: a small file could ask for it many times."""
     try:
-        with zipfile.ZipFile(io.BytesIO(member)) as archive:
-            unpacked = sum(part.file_size for part in archive.infolist())
-    except zipfile.BadZipFile as error:
-        raise ModelFileError(f"{path} is damaged: a sparse matrix cannot be read.") from error
-    if unpacked > max(LARGEST_UNPACKED, LARGEST_RATIO * len(member)):
-        raise ModelFileError(f"{path} holds a sparse matrix that unpacks to {unpacked:,} bytes.")
+        waiting = [json.loads(schema)]
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged: its schema cannot be read.") from error
+    readers: dict[str, Any] = {}
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting.extend(part)
+        elif isinstance(part, dict):
+            waiting.extend(part.values())
+            name = part.get("file")
+            if isinstance(name, str):
+                # An object that occurs in several places has one number and is read once.
+                reader = part.get("__id__") or object()
+                if readers.setdefault(name, reader) != reader:
+                    raise ModelFileError(f"{path} is damaged: it uses {name!r} more than once.")
+
+
+def _check_sparse(path: str | os.PathLike[str], members: list[bytes]) -> None:
+    unpacked = 0
+    for member in members:
+        try:
+            with zipfile.ZipFile(io.BytesIO(member)) as archive:
+                unpacked += sum(part.file_size for part in archive.infolist())
+        except zipfile.BadZipFile as error:
+            raise ModelFileError(f"{path} is damaged: a sparse matrix cannot be read.") from error
+    if unpacked > max(LARGEST_UNPACKED, LARGEST_RATIO * sum(map(len, members))):
+        raise ModelFileError(f"{path} holds sparse matrices that unpack to {unpacked:,} bytes.")

@@ -157,6 +157,11 @@ def _check_estimator(estimator: Any) -> None:
         )
     if isinstance(estimator, BaseLibSVM) and hasattr(estimator, "_n_support"):
         _check_support_vectors(estimator)
+    if hasattr(estimator, "_fit_X") and hasattr(estimator, "_y"):
+        _require(
+            estimator._y.shape[:1] == estimator._fit_X.shape[:1],
+            "the neighbours of a classifier are not counted right",
+        )
     _check_ensemble(estimator)
     if hasattr(estimator, "_predictors"):
         _check_histogram_boosting(estimator)
@@ -189,17 +194,36 @@ def _check_support_vectors(machine: Any) -> None:
         and bool((n_support >= 0).all())
         and int(n_support.sum()) == n_vectors
         and coefficients.shape == (len(n_support) - 1, n_vectors)
+        and _is_full(coefficients)
         and len(machine._intercept_) == n_duels
         and len(machine._probA) == len(machine._probB)
         and len(machine._probA) in (0, n_duels),
         "the support vectors of a machine are not counted right",
     )
-    if machine.kernel == "precomputed":
-        outside = (machine.support_ < 0) | (machine.support_ >= machine.shape_fit_[0])
-        correct = not outside.any() and machine.shape_fit_[0] == machine.n_features_in_
+    # Fitted on sparse points, libsvm copies the probabilities whenever it is told that there are.
+    told = getattr(machine, "_effective_probability", machine.probability)
+    _require(not told or len(machine._probA) == n_duels, "a machine has no probabilities")
+    if machine.kernel == "precomputed" or callable(machine.kernel):
+        is_given = machine.kernel == "precomputed"
+        n_rows = machine.n_features_in_ if is_given else machine._BaseLibSVM__Xfit.shape[0]
+        outside = (machine.support_ < 0) | (machine.support_ >= n_rows)
+        correct = not machine._sparse and machine.shape_fit_[0] == n_rows and not outside.any()
     else:
         correct = machine.support_vectors_.shape == (n_vectors, machine.n_features_in_)
     _require(correct, "the support vectors of a machine do not fit its features")
+    forms = {getattr(matrix, "format", None) for matrix in (machine.support_vectors_, coefficients)}
+    _require(
+        forms == {"csr" if machine._sparse else None},
+        "the support vectors of a machine are not stored like its points",
+    )
+
+
+def _is_full(coefficients: Any) -> bool:
+    """Tell whether a matrix has all its values in memory, which libsvm takes for granted."""
+    if isinstance(coefficients, np.ndarray):
+        return True
+    n_rows, n_columns = coefficients.shape
+    return bool(len(coefficients.data) == coefficients.nnz == n_rows * n_columns)
 
 
 def _check_histogram_boosting(boosting: Any) -> None:

@@ -26,8 +26,9 @@ class ModelDescription:
         How tournaments become rankings.
     steps : list of str
         What happens to the columns before the duels.
-    columns : dict of str to str
-        Names of the input columns and their kinds ("" if not known), in order.
+    columns : dict of str to str or None
+        Names of the input columns and their kinds, such as "number" and "category", in order;
+        None where the kind is not known. Empty if the model was fitted on columns without names.
     target : str or None
         Name of the column that held the labels, if it had one.
     facts : dict
@@ -43,7 +44,7 @@ class ModelDescription:
     aggregation: str
     ties: str
     steps: list[str]
-    columns: dict[str, str]
+    columns: dict[str, str | None]
     target: str | None
     facts: dict[str, Any]
     created: str
@@ -92,10 +93,10 @@ def parse_description(
                     known.ties,
                     known.created,
                     *known.steps,
-                    *known.columns.values(),
                     *known.versions.values(),
                 )
             )
+            and all(isinstance(kind, str | None) for kind in known.columns.values())
         )
     except KeyError as error:
         raise ModelFileError(f"{path} is damaged: its description lacks {error}.") from error

@@ -19,12 +19,18 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import duelrank
-from duelrank import duels
+from duelrank import duels, losses
 from duelrank.rankers import DuelRanker
-from duelrank.storage._archive import ModelFileError, read_archive, write_archive
+from duelrank.storage._archive import (
+    ModelFileError,
+    UntrustedTypesError,
+    read_archive,
+    write_archive,
+)
 from duelrank.storage._checks import check_model
+from duelrank.storage._columns import column_kinds
 from duelrank.storage._description import ModelDescription, parse_description
-from duelrank.storage._packing import pack, unpack
+from duelrank.storage._packing import MOST_ITEMS, pack, unpack
 
 # Harmless parts of scikit-learn's and numpy's that skops wants to hear of by name.
 TRUSTED = (
@@ -60,6 +66,8 @@ TRUSTED = (
         )
     ),
 )
+# Of thousands of duels, the classifiers with the fewest numbers need a quarter of an object a byte.
+ITEMS_A_BYTE = 2
 PACKAGES = ("duelrank", "scikit-learn", "numpy", "scipy", "skops")
 
 
@@ -85,8 +93,11 @@ def save(
         Where to; by convention with the ending ``.skops``. A file that is there is replaced when
         the new one is complete, and stays as it is if anything goes wrong.
     columns : mapping of str to str, default=None
-        Kinds of the input columns by name, for `describe`. By default the names are those that
-        the model remembers.
+        Kinds of the input columns by name, for `describe` and for the command, which reads CSV
+        by them: "number", "boolean", "date" or "category". By default names and kinds are those
+        that the fitted model remembers, with None for a kind that it does not tell. Of booleans
+        and numbers it remembers the same, so name the kinds if there are columns of true and
+        false.
     target : str, default=None
         Name of the column with the labels, for `describe`.
     facts : mapping, default=None
@@ -117,7 +128,7 @@ def save(
         aggregation=ranker.aggregation,
         ties=ranker.ties,
         steps=_describe_steps(model),
-        columns=dict(columns) if columns is not None else _column_names(model),
+        columns=dict(columns) if columns is not None else column_kinds(model),
         target=target,
         facts=dict(facts or {}),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -157,36 +168,62 @@ def load(path: str | os.PathLike[str], trusted: Iterable[str] | None = None) -> 
     Raises
     ------
     ModelFileError
-        A ValueError that says what is wrong with the file.
+        A ValueError that says what is wrong with the file. It is an `UntrustedTypesError`, with
+        their `names`, if there is nothing wrong but types that are not trusted.
 
     Warns
     -----
     ModelVersionWarning
         If the file was written with other versions of duelrank, scikit-learn or numpy.
     """
-    if isinstance(trusted, (str, bool)):
-        raise TypeError(f"trusted must be a list of names of types, got {trusted!r}.")
     description, content = read_archive(path)
     known = parse_description(path, description)
+    model = build(path, content, trusted)
+    warn_of_versions(path, known.versions)
+    return model
+
+
+def build(path: str | os.PathLike[str], content: bytes, trusted: Iterable[str] | None) -> Any:
+    """Build the model of a file that was read."""
+    if isinstance(trusted, (str, bool)):
+        raise TypeError(f"trusted must be a list of names of types, got {trusted!r}.")
     skops_io = _import_skops()
     names = [*TRUSTED, *_our_types(), *(trusted or ())]
+    most = max(MOST_ITEMS, ITEMS_A_BYTE * len(content))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InconsistentVersionWarning)  # ours says it all
-            (model,) = unpack(skops_io.loads(content, trusted=names))
+            (model,) = unpack(skops_io.loads(content, trusted=names), most=most)
         check_model(model)
         _ranker_in(model)
     except skops_io.exceptions.UntrustedTypesFoundException as error:
         untrusted = sorted(set(skops_io.get_untrusted_types(data=content)) - set(names))
-        raise ModelFileError(
+        raise UntrustedTypesError(
             f"{path} holds types that are not trusted: {', '.join(untrusted)}. If you know where "
-            "the file comes from, name them in trusted."
+            "the file comes from, name them in trusted.",
+            untrusted,
         ) from error
     except Exception as error:
         reason = _first_line(error)
         raise ModelFileError(f"{path} was not written by duelrank: {reason}.") from error
-    _warn_of_versions(path, known.versions)
     return model
+
+
+def warn_of_versions(path: str | os.PathLike[str], saved: Mapping[str, str]) -> None:
+    """Warn the caller of the caller if the file was saved with other versions."""
+    here = _versions()
+    differing = [
+        f"{name} {saved.get(name, '(unknown)')} (here: {here[name]})"
+        for name, parts in (("duelrank", 3), ("scikit-learn", 3), ("numpy", 1))
+        if str(saved.get(name)).split(".")[:parts] != here[name].split(".")[:parts]
+    ]
+    if differing:
+        warnings.warn(
+            f"{Path(path).name} was saved with {' and '.join(differing)}; its rankings may differ "
+            "from what they were, so fit it again if that matters.",
+            ModelVersionWarning,
+            stacklevel=3,
+        )
 
 
 def _import_skops() -> Any:
@@ -218,8 +255,10 @@ def _ranker_in(model: Any) -> DuelRanker:
 
 
 def _our_types() -> list[str]:
+    """Name our estimators, and the scorers that a search may hold with what they measure."""
     engines = (getattr(duels, name) for name in duels.__all__)
-    kinds: list[type] = [DuelRanker]
+    kinds: list[Any] = [DuelRanker, losses.TopKScorer, losses.RankingScorer]
+    kinds += [losses.kendall_distance, losses.kendall_tau]
     kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
     return [f"{kind.__module__}.{kind.__qualname__}" for kind in kinds]
 
@@ -250,10 +289,6 @@ def _on_one_line(estimator: Any) -> str:
     return " ".join(str(estimator).split())
 
 
-def _column_names(model: Any) -> dict[str, str]:
-    return dict.fromkeys(map(str, getattr(model, "feature_names_in_", ())), "")
-
-
 def _as_json(label: Any) -> Any:
     return label if isinstance(label, (str, int, float, bool)) else str(label)
 
@@ -262,22 +297,6 @@ def _versions() -> dict[str, str]:
     python = ".".join(map(str, sys.version_info[:3]))
     installed = {name: version(name) for name in PACKAGES if name != "duelrank"}
     return {"duelrank": duelrank.__version__, **installed, "python": python}
-
-
-def _warn_of_versions(path: str | os.PathLike[str], saved: Mapping[str, str]) -> None:
-    here = _versions()
-    differing = [
-        f"{name} {saved.get(name, '(unknown)')} (here: {here[name]})"
-        for name, parts in (("duelrank", 3), ("scikit-learn", 3), ("numpy", 1))
-        if str(saved.get(name)).split(".")[:parts] != here[name].split(".")[:parts]
-    ]
-    if differing:
-        warnings.warn(
-            f"{Path(path).name} was saved with {' and '.join(differing)}; its rankings may differ "
-            "from what they were, so fit it again if that matters.",
-            ModelVersionWarning,
-            stacklevel=3,
-        )
 
 
 def _first_line(error: BaseException) -> str:

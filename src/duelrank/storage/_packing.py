@@ -7,6 +7,10 @@ classifiers is one array: `pack` takes a list of objects and returns a *column*,
 estimators, lists or dictionaries again are packed in the same way; what is nothing of the kind
 stays a list of objects. A whole model is a column of one.
 
+A column of equal values takes no more room for a million than for one, so that a file of a few
+bytes could ask for more objects than memory holds. `unpack` therefore tells every column how long
+it must be before anything is built, and counts what is built against a limit.
+
 Decision trees are compiled objects that believe any node numbers they are given. Packed, their
 arrays can be checked before a tree is made of them. Trees of neighbours are grown again from their
 points.
@@ -32,6 +36,8 @@ TREE_ARGUMENTS = ("n_features", "n_classes", "n_outputs")
 NEIGHBOUR_TREES = {"ball_tree": BallTree, "kd_tree": KDTree}
 # Lists with unlike items that are not longer are packed place by place, such as pipelines' steps.
 SHORT_LIST = 16
+# What may be built of a file, however small it is.
+MOST_ITEMS = 2**18
 
 Column = dict[str, Any]
 
@@ -45,12 +51,43 @@ def pack(objects: list[Any]) -> Column:
     return {"kind": "objects", "length": len(objects), "values": objects}
 
 
-def unpack(column: Column) -> list[Any]:
-    """Turn a column into the list of objects that it was made of."""
+def unpack(column: Column, length: int = 1, most: int = MOST_ITEMS) -> list[Any]:
+    """Turn a column into the list of objects that it was made of.
+
+    There must be `length` of them; all that is built on the way counts against `most`.
+    """
+    return _unpack(column, length, _Allowance(most))
+
+
+class _Allowance:
+    """How many more items may be built."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def spend(self, items: int) -> None:
+        self._left -= items
+        if self._left < 0:
+            raise ValueError("its packed arrays ask for more objects than it could hold")
+
+
+def _unpack(column: Any, length: int, allowance: _Allowance) -> list[Any]:
     check_packed(isinstance(column, dict) and column.get("kind") in _UNPACKERS)
-    objects = _UNPACKERS[column["kind"]](column)
-    check_packed(len(objects) == column["length"])
+    check_packed(type(column.get("length")) is int and column["length"] == length >= 0)
+    allowance.spend(length + 1)  # columns of nothing count too, they could be many
+    objects = _UNPACKERS[column["kind"]](column, length, allowance)
+    check_packed(len(objects) == length)
     return objects
+
+
+def _is_vector(values: Any, length: int, dtype: Any = None) -> bool:
+    """Tell whether these are so many values; an array of nothing can be as long as it likes."""
+    return (
+        isinstance(values, np.ndarray)
+        and values.shape == (length,)
+        and values.dtype != object
+        and (dtype is None or values.dtype == dtype)
+    )
 
 
 def _pack_optional(objects: list[Any]) -> Column | None:
@@ -60,11 +97,11 @@ def _pack_optional(objects: list[Any]) -> Column | None:
     return {"present": present, "items": pack([o for o in objects if o is not None])}
 
 
-def _unpack_optional(column: Column) -> list[Any]:
-    items = unpack(column["items"])
-    check_packed(int(column["present"].sum()) == len(items))
-    parts = iter(items)
-    return [next(parts) if here else None for here in column["present"].tolist()]
+def _unpack_optional(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+    present = column["present"]
+    check_packed(_is_vector(present, length, np.bool_))
+    parts = iter(_unpack(column["items"], int(present.sum()), allowance))
+    return [next(parts) if here else None for here in present.tolist()]
 
 
 def _pack_same(objects: list[Any]) -> Column | None:
@@ -76,8 +113,8 @@ def _pack_same(objects: list[Any]) -> Column | None:
     return None
 
 
-def _unpack_same(column: Column) -> list[Any]:
-    return [column["value"]] * column["length"]
+def _unpack_same(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+    return [column["value"]] * length
 
 
 def _pack_numbers(objects: list[Any]) -> Column | None:
@@ -95,9 +132,9 @@ def _pack_numbers(objects: list[Any]) -> Column | None:
     return None
 
 
-def _unpack_numbers(column: Column) -> list[Any]:
+def _unpack_numbers(column: Column, length: int, allowance: _Allowance) -> list[Any]:
     values = column["values"]
-    check_packed(isinstance(values, np.ndarray) and values.ndim == 1)
+    check_packed(_is_vector(values, length))
     return values.tolist() if column["python"] else list(values)
 
 
@@ -128,18 +165,19 @@ def _end_to_end(vectors: list[NDArray[Any]]) -> NDArray[Any]:
     return joined
 
 
-def _unpack_arrays(column: Column) -> list[Any]:
+def _unpack_arrays(column: Column, length: int, allowance: _Allowance) -> list[Any]:
     shapes, order = column["shapes"], column["order"]
     check_packed(isinstance(shapes, np.ndarray) and shapes.dtype == np.int64 and shapes.ndim == 2)
+    check_packed(len(shapes) == length and shapes.shape[1] >= 1)
     check_packed(order in ("C", "F") and bool((shapes >= 0).all()))
+    sizes = np.prod(shapes, axis=1)
     if "items" in column:
-        items = unpack(column["items"])
+        items = _unpack(column["items"], int(sizes.sum()), allowance)
         values = np.empty(len(items), dtype=object)
         values[:] = items
     else:
         values = column["values"]
-    sizes = np.prod(shapes, axis=1)
-    check_packed(values.ndim == 1 and int(sizes.sum()) == len(values))
+        check_packed(_is_vector(values, int(sizes.sum())))
     ends = np.cumsum(sizes)
     return [
         values[end - size : end].reshape(shape, order=order).copy(order="K")
@@ -161,9 +199,10 @@ def _pack_short_lists(objects: list[Any]) -> Column | None:
     return {"tuples": kind is tuple, "items": places}
 
 
-def _unpack_short_lists(column: Column) -> list[Any]:
+def _unpack_short_lists(column: Column, length: int, allowance: _Allowance) -> list[Any]:
     kind = tuple if column["tuples"] else list
-    return [kind(part.values()) for part in _unpack_dicts({**column, "bunches": False})]
+    parts = _unpack_dicts({**column, "bunches": False}, length, allowance)
+    return [kind(part.values()) for part in parts]
 
 
 def _pack_lists(objects: list[Any]) -> Column | None:
@@ -178,10 +217,11 @@ def _pack_lists(objects: list[Any]) -> Column | None:
     return {"tuples": kind is tuple, "lengths": lengths, "items": pack(items)}
 
 
-def _unpack_lists(column: Column) -> list[Any]:
-    items, lengths = unpack(column["items"]), column["lengths"].tolist()
-    check_packed(all(n >= 0 for n in lengths) and sum(lengths) == len(items))
-    parts = iter(items)
+def _unpack_lists(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+    check_packed(_is_vector(column["lengths"], length, np.int64))
+    lengths = column["lengths"].tolist()
+    check_packed(all(n >= 0 for n in lengths))
+    parts = iter(_unpack(column["items"], sum(lengths), allowance))
     lists = [[next(parts) for _ in range(n)] for n in lengths]
     return [tuple(part) for part in lists] if column["tuples"] else lists
 
@@ -202,13 +242,10 @@ def _pack_dicts(objects: list[Any]) -> Column | None:
     return {"bunches": kind is Bunch, "items": columns}
 
 
-def _unpack_dicts(column: Column) -> list[Any]:
-    columns = {key: unpack(part) for key, part in column["items"].items()}
-    check_packed(all(len(part) == column["length"] for part in columns.values()))
+def _unpack_dicts(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+    columns = {key: _unpack(part, length, allowance) for key, part in column["items"].items()}
     kind = Bunch if column["bunches"] else dict
-    return [
-        kind(**{key: part[i] for key, part in columns.items()}) for i in range(column["length"])
-    ]
+    return [kind(**{key: part[i] for key, part in columns.items()}) for i in range(length)]
 
 
 def _pack_estimators(objects: list[Any]) -> Column | None:
@@ -222,11 +259,11 @@ def _pack_estimators(objects: list[Any]) -> Column | None:
     return {"prototype": _bare(objects[0]), **attributes}
 
 
-def _unpack_estimators(column: Column) -> list[Any]:
+def _unpack_estimators(column: Column, length: int, allowance: _Allowance) -> list[Any]:
     prototype = column["prototype"]
     check_packed(_is_its_attributes(type(prototype)))
     estimators = []
-    for attributes in _unpack_dicts(column):
+    for attributes in _unpack_dicts(column, length, allowance):
         estimator = _bare(prototype)
         vars(estimator).update(_with_neighbour_tree(attributes))
         estimators.append(estimator)
@@ -277,9 +314,9 @@ def _pack_trees(objects: list[Any]) -> Column | None:
     return {"states": pack(states)}
 
 
-def _unpack_trees(column: Column) -> list[Any]:
+def _unpack_trees(column: Column, length: int, allowance: _Allowance) -> list[Any]:
     trees = []
-    for state in unpack(column["states"]):
+    for state in _unpack(column["states"], length, allowance):
         check_tree(state)
         tree = Tree(*(state.pop(name) for name in TREE_ARGUMENTS))
         tree.__setstate__(state)
@@ -294,15 +331,16 @@ def _pack_tree_predictors(objects: list[Any]) -> Column | None:
     return {"states": pack(states)}
 
 
-def _unpack_tree_predictors(column: Column) -> list[Any]:
+def _unpack_tree_predictors(column: Column, length: int, allowance: _Allowance) -> list[Any]:
     predictors = []
-    for state in unpack(column["states"]):
+    for state in _unpack(column["states"], length, allowance):
         check_tree_predictor(state)
         predictors.append(TreePredictor(**state))
     return predictors
 
 
-def _unpack_objects(column: Column) -> list[Any]:
+def _unpack_objects(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+    check_packed(isinstance(column["values"], list))
     return list(column["values"])
 
 

@@ -145,7 +145,8 @@ def _kind(name: str, column: pa.ChunkedArray, as_text: bool) -> str:
 def _kind_of_text(known: pa.ChunkedArray) -> str:
     if len(known) == 0:
         return "category"
-    if pc.all(pc.is_in(pc.utf8_lower(known), pa.array(["true", "false"]))).as_py():
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(known))
+    if pc.all(pc.is_in(words, pa.array(["true", "false"]))).as_py():
         return "boolean"
     for kind in ("number", "date"):
         try:

@@ -19,6 +19,7 @@ STREAM = "-"
 DELIMITERS = {".tsv": "\t"}
 COMPRESSED = (".gz", ".bz2", ".zst")
 PARQUET_MAGIC = b"PAR1"
+UNFIT_DELIMITERS = '"\r\n\0'
 HEADER_BYTES = 2**20
 BLOCK_BYTES = 2**24  # no row may be longer
 
@@ -98,7 +99,8 @@ def open_table(
         The file, or ``-`` for standard input. Parquet is known by its first bytes; everything
         else is CSV, which may be compressed if its name says so (``.csv.gz``).
     delimiter : str, default=None
-        What separates the cells of CSV; by default a comma, or a tab in ``.tsv`` files.
+        The ASCII character that separates the cells of CSV; by default a comma, or a tab in
+        ``.tsv`` files.
     encoding : str, default="utf-8"
         Encoding of CSV.
 
@@ -107,6 +109,7 @@ def open_table(
     source : Source
         Its column names, and methods to read it at once or in batches.
     """
+    check_delimiter(delimiter)
     name = "standard input" if path == STREAM else path
     with _naming(name):
         file = _open_bytes(path)
@@ -125,6 +128,17 @@ def open_table(
     finally:
         if path != STREAM:
             file.close()
+
+
+def check_delimiter(delimiter: str | None) -> None:
+    """Refuse what cannot separate the cells of CSV."""
+    if delimiter is None:
+        return
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in UNFIT_DELIMITERS:
+        raise TableError(
+            "delimiter must be one ASCII character other than a quote or a line break, "
+            f"got {delimiter!r}."
+        )
 
 
 def _open_bytes(path: str) -> Any:
@@ -188,10 +202,18 @@ def _csv(name: str, stream: _Peekable, delimiter: str, encoding: str) -> Source:
 
 def _csv_header(name: str, head: bytes, delimiter: str, encoding: str) -> list[str]:
     text = head.decode(encoding, errors="replace").removeprefix("\ufeff")
-    for header in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
-        if header:
-            return header
-    raise TableError(f"{name} is empty.")
+    try:
+        header = next(
+            filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)), []
+        )
+    except csv.Error as error:
+        reason = _shorten(str(error))
+        raise TableError(f"{name} cannot be read: its first line is no CSV ({reason}).") from error
+    if not header:
+        raise TableError(f"{name} is empty.")
+    if any("\0" in column for column in header):
+        raise TableError(f"{name} cannot be read: its first line is no text in {encoding}.")
+    return header
 
 
 def _parquet(name: str, content: Any) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from duelrank._files import replacing
-from duelrank.tables._reading import STREAM, TableError
+from duelrank.tables._reading import STREAM, TableError, check_delimiter
 
 OUTPUT_ENDINGS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 # An empty text must not look like a missing one.
@@ -61,7 +62,8 @@ def writing(path: str, *, default: str = ".csv", delimiter: str | None = None) -
     default : str, default=".csv"
         How to write to standard output.
     delimiter : str, default=None
-        What separates the cells of CSV; by default a comma, or a tab in ``.tsv`` files.
+        The ASCII character that separates the cells of CSV; by default a comma, or a tab in
+        ``.tsv`` files.
 
     Yields
     ------
@@ -69,6 +71,7 @@ def writing(path: str, *, default: str = ".csv", delimiter: str | None = None) -
         Takes a table.
     """
     ending = output_ending(path, default)
+    check_delimiter(delimiter)
     if path == STREAM:
         with _writer(sys.stdout.buffer, ending, delimiter) as write:
             yield write
@@ -162,7 +165,19 @@ def _quoted(text: pa.Array, delimiter: str) -> pa.Array:
 
 def _write_json_lines(file: BinaryIO, table: pa.Table) -> None:
     for row in table.to_pylist():
-        file.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+        line = json.dumps(_finite(row), ensure_ascii=False, allow_nan=False, default=str)
+        file.write(line.encode() + b"\n")
+
+
+def _finite(value: Any) -> Any:
+    """Replace numbers that JSON does not know, such as infinity, by None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return value
 
 
 @contextmanager

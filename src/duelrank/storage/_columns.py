@@ -1,0 +1,173 @@
+"""Of what kind the columns are that a fitted model takes, as far as the model tells.
+
+A CSV file holds text, and ``1`` may be a number or the name of something. What a model was fitted
+on shows in its first steps: an encoder knows its categories, a scaler takes numbers, and so do the
+duels themselves. The *kinds* are those of `duelrank.tables`. A step that takes anything tells
+nothing; the next one may, if it gets the same columns. What is left out may be any text. Numbers
+and booleans look the same here, and are called numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, TargetEncoder
+from sklearn.utils import get_tags
+
+from duelrank.duels import EstimatorDuels, StumpDuels
+from duelrank.duels._logistic import LinearDuels
+from duelrank.rankers import DuelRanker
+
+Kinds = dict[str, str | None]
+
+
+def column_kinds(model: Any) -> Kinds:
+    """Return the names of the columns and their kinds, None where the model does not tell.
+
+    Parameters
+    ----------
+    model : fitted DuelRanker, or a pipeline or search that ends in one
+        If it was fitted on columns without names, nothing is returned.
+
+    Returns
+    -------
+    kinds : dict of str to str or None
+        In the order of the columns.
+    """
+    return _kinds(model, [str(name) for name in getattr(model, "feature_names_in_", ())])
+
+
+def _kinds(step: Any, names: list[str]) -> Kinds:
+    """Find out what a step takes."""
+    if not names or not isinstance(step, BaseEstimator):  # such as "passthrough"
+        return dict.fromkeys(names)
+    if hasattr(step, "best_estimator_"):
+        return _kinds(step.best_estimator_, names)
+    if isinstance(step, Pipeline):
+        return _kinds_in_a_row([part for _, part in step.steps], names)
+    if isinstance(step, ColumnTransformer):
+        parts = _parts(step, names)
+        used = {name for _, chosen in parts for name in chosen}
+        unused: Kinds = dict.fromkeys((name for name in names if name not in used), "category")
+        return _agreed(names, [unused, *(_kinds(part, chosen) for part, chosen in parts)])
+    if isinstance(step, FeatureUnion):
+        return _agreed(names, [_kinds(part, names) for _, part in step.transformer_list])
+    if isinstance(step, DuelRanker):
+        return _kinds(step.duels_, names)
+    if isinstance(step, EstimatorDuels):
+        fitted = [estimator for estimator in step.estimators_ if estimator is not None]
+        return _kinds(fitted[0] if fitted else None, names)
+    if isinstance(step, SimpleImputer):
+        return _each([[value] for value in step.statistics_], names)
+    if isinstance(step, (OneHotEncoder, OrdinalEncoder, TargetEncoder)):
+        return _each(step.categories_, names)
+    return dict.fromkeys(names, _kind_taken(step))
+
+
+def _kinds_in_a_row(steps: Sequence[Any], names: list[str]) -> Kinds:
+    """Ask one step after the other, as long as they hand on the columns as they got them."""
+    kinds: Kinds = dict.fromkeys(names)
+    for number, step in enumerate(steps):
+        told = _kinds(step, names)
+        kinds = {name: kind or told[name] for name, kind in kinds.items()}
+        after = _names_after(step, names)
+        if after == names:
+            continue
+        if isinstance(step, ColumnTransformer) and _all_numbers(steps[number + 1 :], after):
+            handed_on = {n for part, chosen in _parts(step, names) if _keeps(part) for n in chosen}
+            kinds |= {name: kinds[name] or "number" for name in handed_on}
+        break
+    return kinds
+
+
+def _all_numbers(steps: Sequence[Any], names: list[str]) -> bool:
+    return bool(names) and set(_kinds_in_a_row(steps, names).values()) == {"number"}
+
+
+def _keeps(step: Any) -> bool:
+    """Tell whether a step hands on its columns as they are."""
+    does_nothing = isinstance(step, FunctionTransformer) and step.func is None
+    return does_nothing or step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def _names_after(step: Any, names: list[str]) -> list[str]:
+    if _keeps(step):
+        return names
+    try:
+        return [str(name) for name in step.get_feature_names_out(names)]
+    except (AttributeError, ValueError):  # it makes other columns, or cannot tell
+        return []
+
+
+def _agreed(names: list[str], told: Iterable[Kinds]) -> Kinds:
+    """Join what steps beside each other tell, as far as they do not contradict each other."""
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for kinds in told:
+        for name, kind in kinds.items():
+            found[name] |= {kind} if kind else set()
+    return {name: kinds.pop() if len(kinds) == 1 else None for name, kinds in found.items()}
+
+
+def _parts(transformer: ColumnTransformer, names: list[str]) -> list[tuple[Any, list[str]]]:
+    """List the parts of a fitted ColumnTransformer and the columns that each of them gets."""
+    return [
+        (part, _chosen(chosen, names))
+        for _, part, chosen in transformer.transformers_
+        if not (isinstance(part, str) and part == "drop")
+    ]
+
+
+def _chosen(columns: Any, names: list[str]) -> list[str]:
+    """Return the names of the columns that a ColumnTransformer hands to one of its parts."""
+    if isinstance(columns, str):
+        return [columns]
+    if isinstance(columns, slice):
+        first, last = columns.start, columns.stop
+        if isinstance(first, str) or isinstance(last, str):  # then the last one is meant too
+            first = None if first is None else names.index(first)
+            last = None if last is None else names.index(last) + 1
+        return names[slice(first, last, columns.step)]
+    chosen = list(np.atleast_1d(columns))
+    if not all(isinstance(name, str) for name in chosen):
+        chosen = np.array(names, dtype=object)[np.array(chosen)].tolist()
+    return [str(name) for name in chosen]
+
+
+def _each(values: Iterable[Iterable[Any]], names: list[str]) -> Kinds:
+    """Tell the kinds of columns by values that they held."""
+    kinds = [_kind_of(column) for column in values]
+    return dict(zip(names, kinds, strict=True))
+
+
+def _kind_of(values: Iterable[Any]) -> str | None:
+    known = [v for v in values if not (v is None or (isinstance(v, float) and np.isnan(v)))]
+    if known and all(isinstance(value, str) for value in known):
+        return "category"
+    if known and all(isinstance(value, (bool, np.bool_)) for value in known):
+        return "boolean"
+    if known and all(isinstance(value, (int, float, np.number)) for value in known):
+        return "number"
+    return None
+
+
+def _kind_taken(step: Any) -> str | None:
+    """Tell what an estimator takes that refuses everything else."""
+    if isinstance(step, (LinearDuels, StumpDuels)):
+        return "number"
+    if not type(step).__module__.startswith("sklearn."):
+        return None
+    if any(getattr(step, inner, None) is not None for inner in ("estimator", "estimators")):
+        return None  # it takes what they take
+    if getattr(step, "is_categorical_", None) is not None:  # of histogram gradient boosting
+        return None
+    tags = get_tags(step)
+    takes = tags.input_tags
+    if takes.string and not takes.two_d_array:  # one text a row, to be taken to words
+        return "category"
+    return None if tags.no_validation or takes.categorical or takes.string else "number"

@@ -1,7 +1,11 @@
 """The duelrank command: installed, in a process of its own, and with every mistake one can make."""
 
+import base64
+import csv
+import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,12 +13,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 pa = pytest.importorskip("pyarrow")
@@ -26,13 +31,15 @@ import pyarrow.parquet as pq  # noqa: E402
 from click.testing import CliRunner  # noqa: E402
 
 from duelrank import DuelRanker, predict_order, tables  # noqa: E402
-from duelrank.cli import _files  # noqa: E402
+from duelrank.cli import _files, _rank  # noqa: E402
 from duelrank.cli._commands import duelrank  # noqa: E402
 from duelrank.storage import describe, load, save  # noqa: E402
 
 COMMAND = Path(sys.executable).with_name("duelrank")
 SPECIES = ["01", "1", "virginica"]
 X, Y = load_iris(return_X_y=True)
+# Until click 8.2 the two streams had to be asked for apart.
+APART = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 QUICK = settings(
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -40,7 +47,7 @@ QUICK = settings(
 
 def run(*arguments, **options):
     """Run the command in this process."""
-    return CliRunner().invoke(duelrank, [str(a) for a in arguments], **options)
+    return CliRunner(**APART).invoke(duelrank, [str(a) for a in arguments], **options)
 
 
 def succeed(*arguments, **options):
@@ -121,6 +128,64 @@ def test_a_day_with_the_installed_command(flowers, tmp_path):
     assert wrong.stderr == b"Error: nothing.csv does not exist.\n"
 
 
+ERRORS = {
+    "missing file": ("rank flowers.skops nothing.csv", "nothing.csv does not exist."),
+    "missing model": ("info nothing.skops", "nothing.skops does not exist."),
+    "unknown column": (
+        "fit flowers.csv --target kind -o new.skops",
+        "flowers.csv has no column 'kind'; it has id, length, width, colour, seen, species.",
+    ),
+    "wrong columns": (
+        "rank flowers.skops wrong.csv -o new.csv",
+        "wrong.csv has no columns 'width', 'colour', 'seen'; it has length, extra.",
+    ),
+    "wrong content": (
+        "rank flowers.skops broken.csv -o new.csv",
+        "column 'length' must hold numbers, but row 0 (from 0) holds 'long'.",
+    ),
+    "foreign model": (
+        "rank flowers.csv flowers.csv -o new.csv",
+        "flowers.csv is not a duelrank model file.",
+    ),
+    "unreadable model": (
+        "explain cut.skops flowers.csv --row 0",
+        "cut.skops is truncated or damaged (File is not a zip file).",
+    ),
+    "overwritten data": (
+        "fit flowers.csv --target species -o ./flowers.csv",
+        "./flowers.csv would overwrite flowers.csv, which is read; write to another file.",
+    ),
+}
+
+
+@pytest.mark.skipif(not COMMAND.exists(), reason="the package is not installed")
+@pytest.mark.parametrize("mistake", ERRORS)
+def test_errors_are_one_line(mistake, model, flowers, tmp_path):
+    (tmp_path / "flowers.csv").write_bytes(flowers.read_bytes())
+    (tmp_path / "flowers.skops").write_bytes(model.read_bytes())
+    (tmp_path / "cut.skops").write_bytes(model.read_bytes()[:-100])
+    (tmp_path / "wrong.csv").write_text("length,extra\n1,2\n")
+    (tmp_path / "broken.csv").write_text("length,width,colour,seen\nlong,1,red,2024-01-01\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    line, sentence = ERRORS[mistake]
+    done = command(*line.split(), cwd=tmp_path)
+    assert done.stderr.decode() == f"Error: {sentence}\n"
+    assert done.stdout == b""
+    assert done.returncode == (2 if mistake == "overwritten data" else 1)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.skipif(not COMMAND.exists(), reason="the package is not installed")
+def test_golden_bytes(model, tmp_path):
+    rows = 'id,length,width,colour,seen\nx,1.4,0.2,red,2024-01-01\n"a,b",,1.5,blue,\n'
+    arguments = ("--top", 2, "--format", "long", "--keep", "id", "--no-probabilities")
+    done = command("rank", model, "-", *arguments, input=rows.encode())
+    assert done.stderr == b"", done.stderr
+    assert done.stdout == (
+        b'row,id,place,label\n0,x,1,01\n0,x,2,1\n1,"a,b",1,1\n1,"a,b",2,virginica\n'
+    )
+
+
 def test_help_and_mistakes_import_nothing_heavy(tmp_path):
     """What is imported for them decides how fast they answer."""
     script = (
@@ -145,7 +210,11 @@ def test_help_and_mistakes_import_nothing_heavy(tmp_path):
 
 @pytest.mark.skipif(not COMMAND.exists(), reason="the package is not installed")
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
-def test_an_interrupt_leaves_the_old_output(model, flowers, tmp_path):
+@pytest.mark.parametrize(
+    ("sent", "code", "word"),
+    [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")],
+)
+def test_an_interrupt_leaves_the_old_output(sent, code, word, model, flowers, tmp_path):
     header, rows = flowers.read_text().split("\n", 1)
     (tmp_path / "many.csv").write_text(header + "\n" + rows * 400)
     out = tmp_path / "out.csv"
@@ -157,10 +226,10 @@ def test_an_interrupt_leaves_the_old_output(model, flowers, tmp_path):
     )
     while process.poll() is None and not list(tmp_path.glob(".out.csv.*")):
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, errors = process.communicate()
-    assert process.returncode == 130
-    assert errors == b"Error: interrupted; files that were there are as before.\n"
+    assert process.returncode == code
+    assert errors == b"Error: " + word + b"; files that were there are as before.\n"
     assert out.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["many.csv", "out.csv"]
 
@@ -179,6 +248,43 @@ def test_a_reader_that_goes_away_is_no_error(model, flowers):
     _, errors = process.communicate((header + "\n" + rows * 20).encode())
     assert errors == b""
     assert process.returncode == 141
+
+
+@pytest.mark.skipif(not COMMAND.exists(), reason="the package is not installed")
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal")
+def test_progress_on_a_terminal_only(flowers, tmp_path):
+    watched, silent = tmp_path / "watched.skops", tmp_path / "silent.skops"
+    arguments = ["fit", flowers, "--target", "species", "--engine", "stumps", "-o"]
+    succeed(*arguments, silent)
+    ours, theirs = os.openpty()
+    environment = os.environ | {"COLUMNS": "80", "OPENBLAS_NUM_THREADS": "1", "TERM": "xterm"}
+    done = subprocess.run(
+        [COMMAND, *arguments, watched],
+        stderr=theirs,
+        env=environment,
+        check=False,
+    )
+    shown = os.read(ours, 100_000)
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 0, shown
+    assert b"[StumpDuels] feature" in shown
+    # Who looked on is no part of the model.
+    assert describe(watched).engine == describe(silent).engine == "StumpDuels()"
+    assert str(load(watched)) == str(load(silent))
+
+
+def test_totals_of_progress(flowers, tmp_path, monkeypatch):
+    parquet = tmp_path / "d.parquet"
+    pq.write_table(pa.table({"a": X[:, 0]}), parquet)
+    monkeypatch.setattr(_rank, "is_watched", lambda: True)
+    for path, low, high in ((parquet, 150, 150), (flowers, 140, 160)):
+        with tables.open_table(str(path)) as source:
+            assert low <= _rank._total(str(path), source) <= high
+            assert _rank._total("-", source) is None
+    monkeypatch.setattr(_rank, "is_watched", lambda: False)
+    with tables.open_table(str(parquet)) as source:
+        assert _rank._total(str(parquet), source) is None
 
 
 # fit and info
@@ -410,6 +516,34 @@ def test_models_saved_from_python(tmp_path):
     assert fail("rank", tmp_path / "m.skops", data).startswith("the model takes 4 columns, but")
 
 
+def test_kinds_are_never_guessed_from_a_batch(tmp_path):
+    """Codes of which the first batch holds numbers only."""
+    codes = np.array(["1", "2", "a"] * 60)
+    frame = pd.DataFrame({"code": codes})
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    fitted = make_pipeline(encoder, DuelRanker(random_state=0)).fit(frame, codes)
+    path = tmp_path / "m.skops"
+    new = pd.DataFrame({"code": ["1", "2", "2", "1", "a", "2"]})
+    new.to_csv(tmp_path / "new.csv", index=False)
+    pq.write_table(pa.table({"code": new["code"].tolist()}), tmp_path / "new.parquet")
+    expected = predict_order(fitted, new)[:, 0].tolist()
+    assert expected == new["code"].tolist()
+    arguments = ("--top", 1, "--no-probabilities", "--batch")
+
+    def ranked(data, batch):
+        shown = succeed("rank", path, tmp_path / data, *arguments, batch).stdout
+        return shown.splitlines()[1:]
+
+    save(fitted, path)
+    assert ranked("new.csv", 3) == ranked("new.csv", 100) == expected
+    save(fitted, path, columns={"code": ""})  # not told
+    assert ranked("new.parquet", 3) == ranked("new.parquet", 100) == expected
+    assert fail("rank", path, tmp_path / "new.csv") == (
+        "the model file does not tell whether 'code' holds numbers or categories, and neither does "
+        "CSV; take a Parquet file, which has types."
+    )
+
+
 # explain and report
 
 
@@ -451,7 +585,7 @@ def test_explain_tells_the_cycle_and_how_it_was_broken(cyclic):
     members = [str(label).replace("\x1b", "\ufffd") for label in tournament[row].cycles[0][0]]
     cycle = next(line for line in text.splitlines() if line.startswith("A cycle: "))
     assert all(f"{member} beats" in cycle for member in members)
-    assert "Labels are ranked by the duels they win, equal ones by the duels they can" in text
+    assert "Labels are ranked by the number of duels they win. Ties go to the label that" in text
     ranks, beats = tournament[row].ranks[0], tournament[row].beats[0]
     upsets = int((beats & (ranks[:, np.newaxis] > ranks)).sum())
     assert f"That overrules {upsets} duel" in text
@@ -472,10 +606,41 @@ def test_the_report_is_written(model, flowers, tmp_path):
     assert "no column with labels" in succeed("report", model, bare, "-o", page).stderr
     strange = tmp_path / "strange.csv"
     strange.write_text("length,width,colour,seen,species\n1,1,red,2024-01-01,rose\n")
-    assert "labels that the model does not know: 'rose'" in fail(
-        "report", model, strange, "-o", page
+    assert fail("report", model, strange, "-o", page) == (
+        "'species' holds no label that the model knows, but 'rose'."
+    )
+    strange.write_text("length,width,colour,seen,species\n1,1,red,2024-01-01,\n")
+    assert fail("report", model, strange, "-o", page) == (
+        f"{strange} has no row with a label in 'species'."
     )
     assert "must end in .html" in fail("report", model, flowers, "-o", tmp_path / "p.pdf", code=2)
+
+
+def test_rows_of_the_page_are_rows_of_the_file(model, flowers, tmp_path):
+    header, *rows = flowers.read_text().splitlines()
+    rows[0] = rows[0].rsplit(",", 1)[0] + ","
+    rows[3] = rows[3].rsplit(",", 1)[0] + ",rose"
+    data, page = tmp_path / "data.csv", tmp_path / "new" / "page.html"
+    data.write_text("\n".join([header, *rows[:6]]) + "\n")
+    told = succeed("report", model, data, "-o", page, "--names", "id").stderr
+    assert "1 row without a label left out." in told
+    assert "1 row left out, with labels that the model does not know, such as 'rose'." in told
+    inside = json.loads(re.search(r"<script[^>]*json[^>]*>(.*?)</script>", page.read_text())[1])
+    numbers = np.frombuffer(base64.b64decode(inside["fields"]["rows"]["base64"]), "<u4")
+    assert numbers.tolist() == [1, 2, 4, 5]
+    assert inside["names"] == ["f1", "f2", "f4", "f5"]
+
+
+def test_whole_numbers_that_come_as_decimals_are_labels(tmp_path):
+    """Some programs write integers as decimals once a cell is missing."""
+    data, path = tmp_path / "data.parquet", tmp_path / "m.skops"
+    labels = pa.array([None, *Y[1:].astype(float)], pa.float64())
+    pq.write_table(pa.table({"a": X[:, 2], "b": X[:, 3], "y": labels}), data)
+    succeed("fit", data, "--target", "y", "-o", path)
+    first = succeed("explain", path, data, "--row", 0, env={"COLUMNS": "200"}).stdout
+    assert first.splitlines()[0] == f"Row 0 of {data}"
+    second = succeed("explain", path, data, "--row", 1, env={"COLUMNS": "200"}).stdout
+    assert second.splitlines()[0] == f"Row 1 of {data}; its label is 0 (place 1)"
 
 
 # evaluate
@@ -496,7 +661,7 @@ def test_evaluate_by_cross_validation(flowers, tmp_path):
         assert 0.8 < accuracies[0] <= accuracies[1] <= accuracies[2] == 1
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert "must end in .png" in fail(
-        "evaluate", flowers, "--target", "species", "--folds", 2, "--figure", tmp_path / "top.xyz"
+        "evaluate", "no.csv", "--target", "y", "--figure", tmp_path / "top.xyz", code=2
     )
 
 
@@ -507,11 +672,29 @@ def test_evaluate_on_a_test_file(flowers, tmp_path):
     )
     result = succeed("evaluate", flowers, "--target", "species", "--test", tmp_path / "test.csv")
     assert result.stdout.startswith("flowers: 150 rows, 3 labels, 51 test rows\n")
-    assert "1 labels of" in result.stderr
+    assert "1 label of" in result.stderr
     (tmp_path / "test.csv").write_text("length,species\n1,01\n")
     assert "has no columns 'width', 'colour', 'seen'" in fail(
         "evaluate", flowers, "--target", "species", "--test", tmp_path / "test.csv"
     )
+
+
+def test_labels_are_the_same_in_every_format(tmp_path):
+    train, test = tmp_path / "train.csv", tmp_path / "test.parquet"
+    train.write_text("a,b,y\n" + "".join(f"{r[2]},{r[3]},{k}\n" for r, k in zip(X, Y, strict=True)))
+    pq.write_table(pa.table({"a": X[:, 2], "b": X[:, 3], "y": Y}), test)
+    arguments = ("evaluate", train, "--target", "y", "--test")
+    by_format = [succeed(*arguments, path).stdout.splitlines()[4].split() for path in (train, test)]
+    assert by_format[0][:4] == by_format[1][:4]
+    assert float(by_format[1][1]) > 0.9
+    pq.write_table(pa.table({"a": [1.0], "b": [1.0], "y": ["rose"]}), test)
+    assert fail(*arguments, test) == (
+        f"no label of {test} is in the training data, for example 'rose'."
+    )
+    for labels in ([None], []):
+        empty = pa.table({"a": [1.0] * len(labels), "b": [1.0] * len(labels)})
+        pq.write_table(empty.append_column("y", pa.array(labels, pa.string())), test)
+        assert fail(*arguments, test) == f"{test} has no row with a label in 'y' to test on."
 
 
 def test_evaluate_needs_rows_for_its_folds(tmp_path):
@@ -524,7 +707,7 @@ def test_evaluate_needs_rows_for_its_folds(tmp_path):
     )
     result = succeed("evaluate", data, "--target", "y", "--drop-rare")
     assert result.stdout.startswith("few: 20 rows, 2 labels, 5 folds")
-    assert "1 labels with fewer than 5 rows left out, 1 rows." in result.stderr
+    assert "1 label with fewer than 5 rows left out, 1 row." in result.stderr
 
 
 # Mistakes
@@ -537,10 +720,13 @@ def test_mistakes_in_names(model, flowers, tmp_path):
     assert fail("fit", flowers, "--target", "kind", "-o", out) == (
         f"{flowers} has no column 'kind'; it has id, length, width, colour, seen, species."
     )
-    assert fail("fit", flowers, "--target", "species", "-o", tmp_path / "no" / "m").endswith(
-        "cannot be written: its folder does not exist."
+    assert fail("fit", flowers, "--target", "species", "-o", flowers / "m").endswith(
+        f"cannot be written: {flowers} is no folder."
     )
-    assert "ignore column 'kind'" in fail(
+    assert fail("fit", flowers, "--target", "species", "-o", "-", code=2).endswith(
+        "models are not written to standard output."
+    )
+    assert f"{flowers} has no column 'kind'" in fail(
         "fit", flowers, "--target", "species", "-o", out, "--ignore", "kind"
     )
     sentence = fail("rank", model, flowers, "-o", tmp_path / "out.xlsx")
@@ -555,6 +741,58 @@ def test_mistakes_in_names(model, flowers, tmp_path):
     )
     assert not out.exists()
     assert _files.OUTPUT_ENDINGS == tables.OUTPUT_ENDINGS
+
+
+def test_no_input_is_overwritten(model, flowers, tmp_path):
+    data, copied, link = tmp_path / "d.csv", tmp_path / "m.csv", tmp_path / "link.csv"
+    data.write_bytes(flowers.read_bytes())
+    copied.write_bytes(model.read_bytes())
+    link.symlink_to(data)
+    pictured = tmp_path / "link.png"
+    os.link(data, pictured)
+    page = tmp_path / "page.html"
+    page.symlink_to(data)
+    target = ("--target", "species")
+    for arguments in (
+        ("fit", data, *target, "-o", data),
+        ("fit", data, *target, "-o", link),
+        ("rank", model, data, "-o", link),
+        ("rank", copied, data, "-o", copied),
+        ("report", model, data, "-o", page),
+        ("evaluate", data, *target, "--figure", pictured),
+        ("evaluate", flowers, *target, "--test", data, "--figure", pictured),
+    ):
+        assert "would overwrite" in fail(*arguments, code=2)
+    assert data.read_bytes() == flowers.read_bytes()
+    assert copied.read_bytes() == model.read_bytes()
+
+
+def test_delimiters(flowers, tmp_path):
+    out, data = tmp_path / "new folder" / "m.skops", tmp_path / "flowers.txt"
+    data.write_text(flowers.read_text().replace(",", "\t"))
+    for delimiter in ("\t", "\\t", "tab"):
+        succeed("fit", data, "--target", "species", "-o", out, "--delimiter", delimiter)
+    for delimiter in (";;", "", "·", '"', "\n"):
+        assert "must be one ASCII character" in fail(
+            "fit", data, "--target", "species", "-o", out, "--delimiter", delimiter, code=2
+        )
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (csv.Error("field larger than field limit"), "field larger than field limit"),
+        (KeyError("what"), "KeyError: 'what'; run with --debug for the traceback"),
+        (RuntimeError(), "RuntimeError; run with --debug for the traceback"),
+    ],
+)
+def test_whatever_goes_wrong_is_one_sentence(error, sentence, model, monkeypatch):
+    def fails(path):
+        raise error
+
+    monkeypatch.setattr("duelrank.storage.describe", fails)
+    assert fail("info", model).startswith(sentence)
+    assert run("--debug", "info", model).exception is error
 
 
 def test_mistakes_in_data(tmp_path):
@@ -594,8 +832,8 @@ def test_types_in_model_files_can_be_trusted(flowers, tmp_path):
     data.write_text("a,b,c,d\n1,2,3,4\n")
     name = f"{plus_nothing.__module__}.plus_nothing"
     assert fail("rank", tmp_path / "m.skops", data) == (
-        f"{tmp_path / 'm.skops'} holds types that are not trusted: {name}. If you know where the "
-        "file comes from, name them with --trust."
+        f"{tmp_path / 'm.skops'} holds types that are not trusted; if you know where the file "
+        f"comes from, name them: --trust {name}."
     )
     succeed("rank", tmp_path / "m.skops", data, "--trust", name)
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from duelrank import DuelRanker
-from duelrank.evaluation import baselines, evaluate, rare_labels
+from duelrank.evaluation import RareLabelError, baselines, evaluate, rare_labels
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"], dtype=object)
@@ -62,7 +62,9 @@ def test_rare_labels():
     assert rare_labels(y, 4) == {"c": 2, "b": 3}
     assert rare_labels(y, 2) == {}
     points = np.arange(9.0).reshape(-1, 1)
-    with pytest.raises(ValueError, match=r"label c \(and 1 more labels\) has 2 rows for 4 folds"):
+    with pytest.raises(
+        RareLabelError, match=r"label c \(and 1 more labels\) has 2 rows for 4 folds"
+    ):
         evaluate({"duels": DuelRanker()}, points, y, folds=4, top=1)
     with pytest.raises(ValueError, match="folds must be at least 2, got 1"):
         evaluate({"duels": DuelRanker()}, points, y, folds=1, top=1)

@@ -211,6 +211,24 @@ def test_long_names_leave_room_for_fewer_rows(iris):
     assert render_report(ranker, X, y, names=names, random_state=1) != text
 
 
+def test_rows_keep_their_numbers(iris):
+    X, y = iris
+    ranker = DuelRanker(random_state=0).fit(X, y)
+    numbers = np.arange(150) * 3 + 1
+    ranked = []
+    text = render_report(ranker, X, y, row_numbers=numbers, on_rows=ranked.append)
+    np.testing.assert_array_equal(Page(text).field("rows")[:, 0], numbers)
+    assert sum(ranked) == 150
+    X, y = np.repeat(X, 400, axis=0), np.repeat(y, 400)
+    page = Page(render_report(ranker, X, y, row_numbers=np.arange(60_000) + 7))
+    rows = page.field("rows")[:, 0]
+    assert len(rows) < 60_000
+    np.testing.assert_array_equal(page.field("truth")[:, 0], y[rows - 7])
+    for wrong in (numbers[:5], numbers.astype(float), numbers[::-1], numbers - 2, numbers + 2**32):
+        with pytest.raises(ValueError, match="row_numbers must"):
+            render_report(ranker, iris[0], iris[1], row_numbers=wrong)
+
+
 def test_more_than_256_labels(rng):
     X = rng.normal(size=(600, 3))
     y = np.repeat(np.arange(300), 2)

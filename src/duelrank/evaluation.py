@@ -8,7 +8,8 @@ regression, which is the paper's, and one logistic regression per label.
 >>> from sklearn.datasets import load_iris
 >>> from duelrank import DuelRanker
 >>> X, y = load_iris(return_X_y=True)
->>> table = evaluate({"duels": DuelRanker(random_state=0)}, X, y, folds=3, top=2)
+>>> ranker = DuelRanker(random_state=0)
+>>> table = evaluate({"duels": ranker}, X, y, folds=3, top=2, random_state=0)
 >>> table[0].accuracies.round(2).tolist()
 [0.97, 1.0]
 """
@@ -31,7 +32,11 @@ from duelrank._sklearn import as_indexable, take_rows, unwrap
 from duelrank.rankers import DuelRanker, predict_ranks
 from duelrank.rankings import check_k
 
-__all__ = ["Result", "baselines", "evaluate", "rare_labels"]
+__all__ = ["RareLabelError", "Result", "baselines", "evaluate", "rare_labels"]
+
+
+class RareLabelError(ValueError):
+    """A label with too few rows to be in every fold."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,8 @@ def evaluate(
         Test points and labels. A label that is not in `y` is never ranked, so it counts as wrong.
         By default the training data is cross-validated.
     folds : int, default=5
-        Number of stratified folds, from 2 to the number of rows of the rarest label.
+        Number of stratified folds, from 2 to the number of rows of the rarest label; with more
+        there is a `RareLabelError`.
     top : int, default=5
         Longest list whose accuracy is measured, at most the number of labels.
     random_state : int, RandomState instance or None, default=None
@@ -171,7 +177,7 @@ def _check_folds(y: NDArray[Any], folds: int) -> None:
     if rare:
         label, rows = next(iter(rare.items()))
         others = f" (and {len(rare) - 1} more labels)" if len(rare) > 1 else ""
-        raise ValueError(
+        raise RareLabelError(
             f"folds must be at most the rows of the rarest label, but label {label!s}{others} has "
             f"{rows} row{'s' * (rows != 1)} for {folds} folds."
         )

@@ -99,7 +99,7 @@ def training_data(
     for role, names in (("target", [target]), ("ignore", ignore), ("categorical", categorical)):
         for name in names:
             if name not in table.column_names:
-                raise TableError(f"{role} column {name!r} is not in the table; {_known(table)}.")
+                raise TableError(f"{role} column {name!r} is not in the table.")
     labelled = is_labelled(table[target])
     if not labelled.all():
         table = table.filter(pa.array(labelled))
@@ -229,12 +229,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _known(table: pa.Table) -> str:
-    names = table.column_names
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"its columns are {', '.join(names[:10])}{more}"
 
 
 def _listed(names: list[str]) -> str:

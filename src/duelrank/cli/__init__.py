@@ -1,7 +1,8 @@
 """The ``duelrank`` command.
 
-One file per command; what they share is in `_group` (errors and exit codes), `_options`,
-`_terminal` (what is written for people to read) and `_model` (a model file and the data it takes).
+One file per command; what they share is in `_group` (errors and exit codes), `_options`, `_files`
+(what is wrong with file names), `_terminal` (what is written for people to read), `_model` (a model
+file and the data it takes) and `_labels` (labels of different files).
 Nothing heavy is imported before there is work to do, so that help and mistakes answer at once.
 """
 

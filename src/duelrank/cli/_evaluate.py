@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from duelrank.cli._files import check_inputs
+from duelrank.cli._files import check_figure, check_inputs, make_folder_of
 from duelrank.cli._fit import missing_columns, read_training_data
+from duelrank.cli._labels import known_codes
 from duelrank.cli._options import column_options, make_ranker, ranker_options, reading_options
-from duelrank.cli._terminal import note, plain, progress, say, show, table
+from duelrank.cli._terminal import count_of, note, plain, progress, say, show, table
 
 if TYPE_CHECKING:
     from duelrank.evaluation import Result
@@ -52,8 +53,10 @@ def evaluate(
         raise click.UsageError("--target and --test need DATA.")
     if data is not None and target is None:
         raise click.UsageError("DATA needs --target, the column with the labels.")
+    if figure is not None:
+        check_figure(figure, data, test)
     check_inputs(data, test)
-    from duelrank.evaluation import baselines
+    from duelrank.evaluation import RareLabelError, baselines
     from duelrank.evaluation import evaluate as measure
 
     duels = make_ranker(**ranker)
@@ -87,9 +90,7 @@ def evaluate(
                 random_state=ranker["seed"],
                 on_step=lambda: advance(1),
             )
-    except ValueError as error:
-        if not str(error).startswith("folds must be at most"):
-            raise
+    except RareLabelError as error:
         raise ValueError(f"{str(error)[:-1]}; take fewer --folds or --drop-rare.") from error
     show(_headline(name, y, folds, tested))
     show("")
@@ -116,23 +117,50 @@ def _from_table(
     encoding: str,
 ) -> tuple[str, Any, Any, list[Any], tuple[Any, Any] | None]:
     from duelrank.preprocessing import make_preprocessing
-    from duelrank.tables import TableError, features, is_labelled, labels, open_table
 
     tested = None
     if test is not None:
-        with open_table(test, delimiter=delimiter, encoding=encoding) as source:
-            names = [*training.kinds, target]
-            missing = [name for name in names if name not in source.columns]
-            if missing:
-                raise TableError(missing_columns(source, missing))
-            rows = source.read(names)
-        rows = rows.filter(is_labelled(rows[target]))
-        tested = features(rows, training.kinds), labels(target, rows[target])
-        unseen = set(tested[1].tolist()) - set(training.y.tolist())
-        if unseen:
-            note(f"{len(unseen)} labels of {test} are not in {data}; their rows count as wrong.")
+        tested = _test_data(test, training, target, delimiter, encoding)
     name = "standard input" if data == "-" else Path(data).stem
     return name, training.X, training.y, [make_preprocessing(training.kinds)], tested
+
+
+def _test_data(
+    test: str, training: TrainingData, target: str, delimiter: str | None, encoding: str
+) -> tuple[Any, Any]:
+    """Read the points to test on, and their labels as training knows them."""
+    import numpy as np
+
+    from duelrank.tables import TableError, features, is_labelled, open_table
+
+    with open_table(test, delimiter=delimiter, encoding=encoding) as source:
+        names = [*training.kinds, target]
+        missing = [name for name in names if name not in source.columns]
+        if missing:
+            raise TableError(missing_columns(source, missing))
+        rows = source.read(names)
+    labelled = is_labelled(rows[target])
+    if not labelled.any():
+        raise TableError(f"{source.name} has no row with a label in {target!r} to test on.")
+    if not labelled.all():
+        note(f"{count_of(int((~labelled).sum()), 'row')} of {test} without a label left out.")
+    X = features(rows, training.kinds).filter(labelled)
+    known = np.unique(training.y)
+    codes, written = known_codes(target, rows[target].filter(labelled), known)
+    unseen = {label for label, code in zip(written, codes.tolist(), strict=True) if code < 0}
+    if (codes < 0).all():
+        raise TableError(
+            f"no label of {source.name} is in the training data, for example {min(unseen)!r}."
+        )
+    if unseen:
+        plural = "is" if len(unseen) == 1 else "are"
+        note(
+            f"{count_of(len(unseen), 'label')} of {test} {plural} not in the training data; "
+            f"{count_of(int((codes < 0).sum()), 'row')} with them count as wrong."
+        )
+    values = known.tolist()
+    y = [values[code] if code >= 0 else label for code, label in zip(codes, written, strict=True)]
+    return X, np.array(y, dtype=object)
 
 
 def _without_rare_labels(training: TrainingData, folds: int) -> TrainingData:
@@ -146,7 +174,10 @@ def _without_rare_labels(training: TrainingData, folds: int) -> TrainingData:
     if not rare:
         return training
     stays = np.array([label not in rare for label in training.y.tolist()])
-    note(f"{len(rare)} labels with fewer than {folds} rows left out, {int((~stays).sum())} rows.")
+    note(
+        f"{count_of(len(rare), 'label')} with fewer than {folds} rows left out, "
+        f"{count_of(int((~stays).sum()), 'row')}."
+    )
     if not stays.any():
         raise click.ClickException(f"every label has fewer than {folds} rows.")
     return replace(training, X=training.X.filter(stays), y=training.y[stays])
@@ -190,15 +221,12 @@ def _draw(figure: str, results: list[Result], name: str) -> None:
     from duelrank._files import replacing
     from duelrank.plotting import TopKAccuracyDisplay
 
-    path = Path(figure)
     drawing = Figure(figsize=(6, 4), layout="constrained")
-    if path.suffix[1:].lower() not in drawing.canvas.get_supported_filetypes():
-        raise ValueError(f"{figure} must end in .png, .svg or .pdf, which say how to draw it.")
     axes = drawing.subplots()
     TopKAccuracyDisplay(
         [result.accuracies for result in results], names=[result.name for result in results]
     ).plot(axes)
     axes.set_title(f"{plain(name)}: how often the label is among the first k")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as partial:
-        drawing.savefig(partial, dpi=150, format=path.suffix[1:].lower())
+    make_folder_of(figure)
+    with replacing(figure) as partial:
+        drawing.savefig(partial, dpi=150, format=Path(figure).suffix[1:].lower())

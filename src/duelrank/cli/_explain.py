@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from duelrank.cli._files import check_inputs
+from duelrank.cli._labels import known_codes
 from duelrank.cli._model import Model, load_model
 from duelrank.cli._options import reading_options, trust_option
 from duelrank.cli._terminal import plain, show, table
@@ -14,17 +15,6 @@ from duelrank.cli._terminal import plain, show, table
 if TYPE_CHECKING:
     from duelrank.tournaments import Tournaments
 
-RANKED_BY = {
-    "copeland": "Labels are ranked by the duels they win",
-    "coupling": "Labels are ranked by the posterior that fits their duels best",
-    "feedback_arc_set": "Labels are ranked so that the fewest duels are contradicted",
-}
-TIES_BY = {
-    "probability": "equal ones by the duels they can expect to win",
-    "feedback_arc_set": "equal ones so that the fewest duels are contradicted",
-    "random": "equal ones by an order drawn when the model was fitted",
-    "index": "equal ones in the order of the labels",
-}
 MOST_OPPONENTS, MOST_CYCLES, MOST_UPSETS, LONGEST_LOOP = 3, 3, 10, 6
 
 
@@ -52,13 +42,13 @@ def explain(
     """
     check_inputs(model_file, data)
     model = load_model(model_file, trust)
-    X, written = _read_row(model, data, row, delimiter, encoding)
+    X, label = _read_row(model, data, row, delimiter, encoding)
     from duelrank._sklearn import unwrap
 
     ranker, point = unwrap(model.model, X)
     tournament = ranker.tournament(point)
     proba = ranker.predict_proba(point)[0] if hasattr(ranker, "predict_proba") else None
-    show(f"Row {row} of {plain(data)}{_truth(tournament, written)}")
+    show(f"Row {row} of {plain(data)}{_truth(tournament, label)}")
     show("")
     show(_ranking_table(tournament, proba, top))
     for line in _story(tournament, ranker.aggregation, ranker.ties):
@@ -67,9 +57,9 @@ def explain(
 
 def _read_row(
     model: Model, data: str, row: int, delimiter: str | None, encoding: str
-) -> tuple[Any, str | None]:
-    """Return the features of one row and its label as written, if it has one."""
-    from duelrank.tables import TableError, open_table
+) -> tuple[Any, tuple[int, str] | None]:
+    """Return the features of one row, and the code of its label and how it is written, if any."""
+    from duelrank.tables import TableError, is_labelled, open_table
 
     with open_table(data, delimiter=delimiter, encoding=encoding) as source:
         target = model.description.target
@@ -77,19 +67,23 @@ def _read_row(
         before = 0
         for points in model.points(source, 10_000, others):
             if row < before + len(points):
-                label = points.kept[target][row - before].as_py() if others else None
-                here = slice(row - before, row - before + 1)
-                X = points.X[here] if hasattr(points.X, "dtype") else points.X.slice(here.start, 1)
-                return X, None if label is None else str(label)
+                here = row - before
+                X = points.X
+                X = X[here : here + 1] if hasattr(X, "dtype") else X.slice(here, 1)
+                cell = points.kept[target].slice(here, 1) if target in others else None
+                if target is None or cell is None or not is_labelled(cell).all():
+                    return X, None
+                codes, (written,) = known_codes(target, cell, model.model.classes_)
+                return X, (int(codes[0]), written)
             before += len(points)
     raise TableError(f"{data} has {before} rows, so there is no row {row} (counted from 0).")
 
 
-def _truth(tournament: Tournaments, written: str | None) -> str:
-    if written is None:
+def _truth(tournament: Tournaments, label: tuple[int, str] | None) -> str:
+    if label is None:
         return ""
-    place = [str(label) for label in tournament.order[0].tolist()]
-    where = f"place {place.index(written) + 1}" if written in place else "not known to the model"
+    code, written = label
+    where = "not known to the model" if code < 0 else f"place {_codes(tournament).index(code) + 1}"
     return f"; its label is {plain(written)} ({where})"
 
 
@@ -126,6 +120,8 @@ def _opponents(tournament: Tournaments, winners: list[int], code: int, names: li
 
 def _story(tournament: Tournaments, aggregation: str, ties: str) -> list[str]:
     """Tell the cycles, the upsets and how they came about."""
+    from duelrank.report._rules import RANKED_BY, TIES_BY
+
     names = [plain(label) for label in tournament.classes.tolist()]
     order = _codes(tournament)
     lines = [""]
@@ -147,7 +143,7 @@ def _story(tournament: Tournaments, aggregation: str, ties: str) -> list[str]:
     ]
     if not upsets:
         return [*lines, "No cycle: every duel agrees with the ranking."]
-    lines.append(f"{RANKED_BY[aggregation]}, {TIES_BY[ties]}.")
+    lines.append(f"{RANKED_BY[aggregation]} {TIES_BY[ties]}")
     lines.append(f"That overrules {len(upsets)} duel{'s' * (len(upsets) > 1)}:")
     certainty = tournament.probabilities[0]
     for winner, loser in upsets[:MOST_UPSETS]:

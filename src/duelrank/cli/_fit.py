@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from duelrank.cli._files import check_inputs, check_output
+from duelrank.cli._files import STREAM, Mistake, check_inputs, check_output, make_folder_of
 from duelrank.cli._options import column_options, make_ranker, ranker_options, reading_options
-from duelrank.cli._terminal import note, plain, say
+from duelrank.cli._terminal import is_watched, note, plain, say
 
 if TYPE_CHECKING:
     from duelrank.preprocessing import TrainingData
@@ -37,8 +38,10 @@ def fit(
     Numbers get their median where they are missing, and the standard scale; categories become one
     column per value; dates become days since 1970. Labels stay as they are written.
     """
+    if output == STREAM:
+        raise Mistake("--output must be a file: models are not written to standard output.")
     check_inputs(data)
-    check_output(output)
+    check_output(output, data)
     from sklearn.pipeline import Pipeline
 
     from duelrank.preprocessing import make_preprocessing
@@ -49,7 +52,7 @@ def fit(
     _check_labels(training, target)
     model = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
     start = time.perf_counter()
-    model.fit(training.X, training.y)
+    _fit_in_sight(model, training)
     seconds = time.perf_counter() - start
     rows, labels = len(training.y), model.classes_
     facts = {
@@ -58,6 +61,7 @@ def fit(
         "left_out": [*ignore, *training.left_out],
         "notes": training.notes,
     }
+    make_folder_of(output)
     save(model, output, columns=training.kinds, target=target, facts=facts)
     say(
         f"Fitted {len(labels) * (len(labels) - 1) // 2} duels between {len(labels)} labels on "
@@ -78,8 +82,9 @@ def read_training_data(
     from duelrank.tables import TableError, open_table
 
     with open_table(data, delimiter=delimiter, encoding=encoding) as source:
-        if target not in source.columns:
-            raise TableError(missing_columns(source, [target]))
+        missing = [n for n in (target, *ignore, *categorical) if n not in source.columns]
+        if missing:
+            raise TableError(missing_columns(source, missing))
         training = training_data(
             source.read(),
             target,
@@ -105,7 +110,7 @@ def missing_columns(source: Any, missing: list[str]) -> str:
     return sentence + f"it has {listed(source.columns)}."
 
 
-def by_kind(kinds: dict[str, str]) -> dict[str, list[str]]:
+def by_kind(kinds: Mapping[str, str | None]) -> dict[str, list[str]]:
     """List columns by what they are taken for."""
     listed_by: dict[str, list[str]] = {}
     for name, kind in kinds.items():
@@ -133,3 +138,14 @@ def _check_labels(training: TrainingData, target: str) -> None:
         raise click.ClickException(
             f"{target!r} holds the single label {plain(labels.pop())!r}; ranking needs two."
         )
+
+
+def _fit_in_sight(model: Any, training: TrainingData) -> None:
+    """Fit, and let the duels show their progress on a terminal."""
+    ranker = model[-1]
+    ranker.set_params(verbose=is_watched())
+    model.fit(training.X, training.y)
+    # Who looked on while it was fitted is no part of a model.
+    for shown in (ranker, ranker.duels_):
+        if "verbose" in shown.get_params(deep=False):
+            shown.set_params(verbose=False)

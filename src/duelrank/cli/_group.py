@@ -1,14 +1,19 @@
 """The command around the commands: one sentence for every mistake, and an exit code.
 
 0 is success, 1 a problem with the data, the model or a file, 2 a mistake in the arguments, 130 an
-interrupt, 141 a reader of the output that went away.
+interrupt, 141 a reader of the output that went away, 143 a request to terminate.
 """
 
 from __future__ import annotations
 
+import csv
 import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -16,7 +21,10 @@ import click
 import duelrank as package
 from duelrank.cli._terminal import note, plain
 
-INTERRUPTED, READER_GONE = 130, 141
+INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
+AS_BEFORE = "files that were there are as before"
+# What may be wrong with files and data; anything else is a fault of ours.
+EXPECTED = (ValueError, OSError, ImportError, MemoryError, csv.Error)
 
 
 class Failure(click.ClickException):
@@ -31,6 +39,16 @@ class Interrupted(Failure):
     exit_code = INTERRUPTED
 
 
+class Terminated(Failure):
+    """Ends the command after a request to terminate."""
+
+    exit_code = TERMINATED
+
+
+class Termination(KeyboardInterrupt):
+    """A request to terminate, which ends the command as an interrupt does."""
+
+
 class OneSentenceGroup(click.Group):
     """Turns exceptions into sentences, and keeps the order of the commands."""
 
@@ -40,7 +58,7 @@ class OneSentenceGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _terminating():
             warnings.simplefilter("default")
             warnings.showwarning = _once()
             try:
@@ -50,12 +68,32 @@ class OneSentenceGroup(click.Group):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 ctx.exit(READER_GONE)
             except KeyboardInterrupt as interrupt:
-                message = "interrupted; files that were there are as before."
-                raise Interrupted(message) from interrupt
-            except (ValueError, OSError, ImportError, MemoryError) as error:
+                if isinstance(interrupt, Termination):
+                    raise Terminated(f"terminated; {AS_BEFORE}.") from interrupt
+                raise Interrupted(f"interrupted; {AS_BEFORE}.") from interrupt
+            except (click.ClickException, click.exceptions.Exit, click.Abort):
+                raise
+            except Exception as error:
                 if ctx.params.get("debug"):
                     raise
                 raise Failure(_sentence(error)) from error
+
+
+@contextmanager
+def _terminating() -> Iterator[None]:
+    """Let a request to terminate clean up, where signals can be heard."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(*_: object) -> None:
+        raise Termination
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _sentence(error: BaseException) -> str:
@@ -64,8 +102,11 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         named = f"{error.filename}: " if error.filename else ""
         return f"{named}{error.strerror.lower()}."
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return plain(lines[0])
+    lines = str(error).strip().splitlines()
+    if isinstance(error, EXPECTED):
+        return plain(lines[0] if lines else type(error).__name__)
+    what = f"{type(error).__name__}: {lines[0].rstrip('.')}" if lines else type(error).__name__
+    return plain(f"{what}; run with --debug for the traceback (duelrank --debug COMMAND).")
 
 
 def _once() -> Any:

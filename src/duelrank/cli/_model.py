@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from duelrank.cli._fit import listed, missing_columns
-from duelrank.cli._terminal import note
+from duelrank.cli._terminal import note, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,10 +48,9 @@ class Model:
     def points(self, source: Source, rows: int, keep: Sequence[str] = ()) -> Iterator[_Points]:
         """Read points in batches, as the model takes them."""
         names = self.columns_in(source, keep)
-        kinds = self._known_kinds(names)
         before = 0
         for batch in source.batches(list(dict.fromkeys([*names, *keep])), rows):
-            kinds = self._with_kinds(kinds, batch, source.as_text)
+            kinds = self._kinds(source, names, batch)
             yield _Points(self.features(batch, kinds, before), batch.select(list(keep)), before)
             before += len(batch)
 
@@ -59,8 +58,8 @@ class Model:
         """Read all points, as the model takes them, and some other columns."""
         names = self.columns_in(source, others)
         table = source.read(list(dict.fromkeys([*names, *others])))
-        kinds = self._with_kinds(self._known_kinds(names), table, source.as_text)
-        return self.features(table, kinds), table.select(list(others))
+        X = self.features(table, self._kinds(source, names, table))
+        return X, table.select(list(dict.fromkeys(others)))
 
     def features(self, table: pa.Table, kinds: dict[str, str], before: int = 0) -> Any:
         """Turn columns into features; into an array, if the model was fitted on one."""
@@ -73,33 +72,28 @@ class Model:
 
         return np.column_stack([X[name].to_numpy() for name in X.column_names])
 
-    def labels(self, name: str, column: pa.ChunkedArray) -> Any:
-        """Return the labels of rows as the model knows them."""
-        import numpy as np
+    def _kinds(self, source: Source, names: list[str], table: pa.Table) -> dict[str, str]:
+        """Tell what columns hold, from the model file or else from their types.
 
-        from duelrank.tables import TableError, is_labelled, labels
-
-        if not is_labelled(column).all():
-            raise TableError(f"{name!r} has rows without a label.")
-        known = {str(label): label for label in self.model.classes_.tolist()}
-        written = [str(label) for label in labels(name, column).tolist()]
-        foreign = sorted(set(written) - set(known))
-        if foreign:
-            raise TableError(f"{name!r} holds labels that the model does not know: {foreign[0]!r}.")
-        return np.array([known[label] for label in written], dtype=self.model.classes_.dtype)
-
-    def _known_kinds(self, names: list[str]) -> dict[str, str]:
-        from duelrank.tables import KINDS
+        Never from their values: those of a batch, or of a short file, can look like something else.
+        """
+        from duelrank.tables import KINDS, TableError, kinds_of
 
         told = self.description.columns
-        return {name: told[name] if told.get(name) in KINDS else "" for name in names}
-
-    def _with_kinds(self, kinds: dict[str, str], table: pa.Table, as_text: bool) -> dict[str, str]:
-        """Find the kinds that the model file does not tell, for models saved from Python."""
-        from duelrank.tables import kinds_of
-
-        unknown = [name for name, kind in kinds.items() if not kind]
-        return kinds | kinds_of(table.select(unknown), as_text=as_text) if unknown else kinds
+        kinds = {name: kind for name, kind in told.items() if kind in KINDS}
+        untold = [name for name in names if name not in kinds]
+        if not source.as_text:
+            found = kinds_of(table.select(untold), as_text=False)
+        elif not told:  # an array, which is one of numbers
+            found = dict.fromkeys(untold, "number")
+        elif untold:
+            raise TableError(
+                f"the model file does not tell whether {plain(untold[0])!r} holds numbers or "
+                "categories, and neither does CSV; take a Parquet file, which has types."
+            )
+        else:
+            found = {}
+        return {name: (kinds | found)[name] for name in names}
 
 
 @dataclass(frozen=True)
@@ -116,15 +110,14 @@ class _Points:
 
 def load_model(path: str, trust: tuple[str, ...]) -> Model:
     """Load a model file."""
-    from duelrank.storage import ModelFileError, describe
-
-    description = describe(path)  # a file that is none is found out before anything is imported
-    from duelrank.storage import load
+    from duelrank.storage import ModelFileError, UntrustedTypesError
+    from duelrank.storage._opening import load_described
 
     try:
-        return Model(load(path, trusted=trust), description)
-    except ModelFileError as error:
-        if "are not trusted" not in str(error):
-            raise
-        sentence = str(error).replace("name them in trusted", "name them with --trust")
-        raise ModelFileError(sentence) from error
+        return Model(*load_described(path, trusted=trust))
+    except UntrustedTypesError as error:
+        options = " ".join(f"--trust {plain(name)}" for name in error.names)
+        raise ModelFileError(
+            f"{path} holds types that are not trusted; if you know where the file comes from, "
+            f"name them: {options}."
+        ) from error

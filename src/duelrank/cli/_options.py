@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+DELIMITERS = {"tab": "\t", "\\t": "\t"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 ENGINES = ("logistic", "logistic-cv", "stumps", "forest", "boosting")
@@ -23,8 +24,25 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
     return decorate
 
 
+def _check_delimiter(_: click.Context, __: click.Parameter, written: str | None) -> str | None:
+    if written is None:
+        return None
+    delimiter = DELIMITERS.get(written, written)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise click.BadParameter(
+            f"must be one ASCII character that is neither a quote nor a line break, or tab; "
+            f"got {written!r}."
+        )
+    return delimiter
+
+
 reading_options = _together(
-    click.option("--delimiter", help="What separates the cells of CSV.  [default: comma]"),
+    click.option(
+        "--delimiter",
+        callback=_check_delimiter,
+        metavar="CHAR",
+        help="What separates the cells of CSV, for example ; or tab.  [default: comma]",
+    ),
     click.option("--encoding", default="utf-8", help="Encoding of CSV.", show_default=True),
 )
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from duelrank.cli._files import check_inputs, check_table_output
+from duelrank.cli._files import STREAM, check_inputs, check_table_output, make_folder_of
 from duelrank.cli._model import Model, load_model
 from duelrank.cli._options import reading_options, trust_option
-from duelrank.cli._terminal import note, plain, progress, say
+from duelrank.cli._terminal import is_watched, note, plain, progress, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SHAPES = ("wide", "long", "jsonl")
 DECIMALS = 6  # of probabilities in text; Parquet keeps them all
+SAMPLE_BYTES = 2**20  # of CSV, to guess how many rows there are
+COMPRESSED = (".gz", ".bz2", ".zst")
 
 
 @click.command()
@@ -62,7 +65,7 @@ def rank(
     Data of any size is read, ranked and written in batches. A file that is there is replaced when
     the new one is complete.
     """
-    check_table_output(output)
+    check_table_output(output, model_file, data)
     check_inputs(model_file, data)
     from duelrank.tables import open_table, output_ending, writing
 
@@ -76,11 +79,12 @@ def rank(
     n_rows = 0
     with (
         open_table(data, delimiter=delimiter, encoding=encoding) as source,
-        progress("ranking", None) as advance,
+        progress("ranking", _total(data, source), exact=not source.as_text) as advance,
     ):
         kept = _kept_columns(keep, source.columns)
         _check_kept(kept, shape, places)
         batches = ranked_batches(model, source, places, batch, kept, with_probabilities, decimals)
+        make_folder_of(output)
         default = ".jsonl" if shape == "jsonl" else ".csv"
         with writing(output, default=default, delimiter=delimiter) as write:
             for ranking in batches:
@@ -126,6 +130,21 @@ def ranked_batches(
             "labels": classes[codes],
             "probabilities": probabilities,
         }
+
+
+def _total(data: str, source: Any) -> int | None:
+    """Tell how many rows there are, or about how many, where that costs next to nothing."""
+    if not is_watched() or data == STREAM or not os.path.isfile(data):
+        return None
+    if not source.as_text:
+        from pyarrow.parquet import read_metadata
+
+        return int(read_metadata(data).num_rows)
+    if data.endswith(COMPRESSED):
+        return None
+    with open(data, "rb") as file:
+        sample = file.read(SAMPLE_BYTES)
+    return os.path.getsize(data) * sample.count(b"\n") // max(len(sample), 1) or None
 
 
 def _check_shape(shape: str | None, ending: str) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from duelrank.cli._files import check_inputs, check_output
-from duelrank.cli._model import load_model
+from duelrank.cli._files import check_inputs, check_output, make_folder_of
+from duelrank.cli._labels import known_codes
+from duelrank.cli._model import Model, load_model
 from duelrank.cli._options import reading_options, trust_option
-from duelrank.cli._terminal import note, plain, say
+from duelrank.cli._terminal import count_of, note, plain, progress, say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @click.command()
@@ -38,27 +44,65 @@ def report(
     if not output.lower().endswith((".html", ".htm")):
         raise click.UsageError(f"--output {output} must end in .html.")
     check_inputs(model_file, data)
-    check_output(output)
+    check_output(output, model_file, data)
     model = load_model(model_file, trust)
     from duelrank.report import write_report
-    from duelrank.tables import is_labelled, open_table
+    from duelrank.tables import TableError, open_table
 
     with open_table(data, delimiter=delimiter, encoding=encoding) as source:
         asked = target or model.description.target
         others = [] if asked is None or (asked not in source.columns and not target) else [asked]
         X, table = model.read(source, [*others, *([names] if names else [])])
-    y = None
+        name = source.name
+    if X.shape[0] == 0:
+        raise TableError(f"{name} has no rows.")
+    y = rows = None
     if others:
         assert asked is not None
-        labelled = is_labelled(table[asked])
-        if not labelled.all():
-            count = int((~labelled).sum())
-            note(f"{count} row{'s' * (count > 1)} without a label left out.")
-            X = X[labelled] if hasattr(X, "dtype") else X.filter(labelled)
-            table = table.filter(labelled)
-        y = model.labels(asked, table[asked])
+        rows, y = _labelled_rows(model, name, asked, table[asked])
+        if len(rows) < X.shape[0]:
+            X = X[rows] if hasattr(X, "dtype") else X.take(rows)
+            table = table.take(rows)
     else:
         note("no column with labels, so the page has no accuracies.")
-    row_names = [str(name) for name in table[names].to_pylist()] if names else None
-    write_report(model.model, X, y, output, title=title, names=row_names)
+    row_names = [str(row_name) for row_name in table[names].to_pylist()] if names else None
+    make_folder_of(output)
+    with progress("ranking", X.shape[0]) as advance:
+        write_report(
+            model.model,
+            X,
+            y,
+            output,
+            title=title,
+            names=row_names,
+            row_numbers=rows,
+            on_rows=advance,
+        )
     say(f"Wrote {plain(output)}.")
+
+
+def _labelled_rows(
+    model: Model, name: str, target: str, column: pa.ChunkedArray
+) -> tuple[Any, Any]:
+    """Return the numbers of the rows with labels that the model knows, and these labels."""
+    import numpy as np
+
+    from duelrank.tables import TableError, is_labelled
+
+    rows = np.flatnonzero(is_labelled(column))
+    if len(rows) == 0:
+        raise TableError(f"{name} has no row with a label in {target!r}.")
+    if len(rows) < len(column):
+        note(f"{count_of(len(column) - len(rows), 'row')} without a label left out.")
+    classes = model.model.classes_
+    codes, written = known_codes(target, column.take(rows), classes)
+    known = codes >= 0
+    if not known.all():
+        example = plain(written[int(np.argmin(known))])
+        if not known.any():
+            raise TableError(f"{target!r} holds no label that the model knows, but {example!r}.")
+        note(
+            f"{count_of(int((~known).sum()), 'row')} left out, with labels that the model does "
+            f"not know, such as {example!r}."
+        )
+    return rows[known], classes[codes[known]]

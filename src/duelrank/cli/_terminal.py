@@ -35,6 +35,16 @@ def say(message: str = "") -> None:
     click.echo(message, err=True)
 
 
+def count_of(number: int, thing: str) -> str:
+    """Write a number of things."""
+    return f"{number} {thing}{'s' * (number != 1)}"
+
+
+def is_watched() -> bool:
+    """Tell whether somebody may look at progress: whether standard error is a terminal."""
+    return sys.stderr.isatty()
+
+
 def table(columns: Iterable[tuple[str, str]]) -> Table:
     """Make a table of columns with a heading and "left" or "right", that nobody reads as markup."""
     from rich.box import SIMPLE_HEAD
@@ -55,16 +65,32 @@ def show(thing: Any) -> None:
 
 
 @contextmanager
-def progress(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Draw a bar, on a terminal only; yields what tells it how many steps were done."""
-    if not sys.stderr.isatty():
+def progress(
+    description: str, total: int | None, exact: bool = True
+) -> Iterator[Callable[[int], None]]:
+    """Draw a bar, on a terminal only; yields what tells it how many steps were done.
+
+    A total that is not exact makes the bar show percents instead of steps.
+    """
+    if not is_watched():
         yield lambda steps: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn() if exact else TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total)
         yield lambda steps: bar.update(task, advance=steps)

@@ -8,7 +8,8 @@ The path from a model to a page, with the file that walks each step:
 
 - `_facts`: the tournaments of all rows become counts (*facts*), block by block;
 - `_points`: the tournaments of the rows that can be browsed become bytes, small ones;
-- `_figures`, `_markup`, `_sections`, `_hardness`: facts become SVG and HTML;
+- `_figures`, `_markup`, `_sections`, `_hardness`: facts become SVG and HTML; `_rules` has the
+  sentences about aggregations and ties;
 - `_text`: what comes from the user becomes text that a browser cannot take for anything else;
 - `_report`: all of it becomes one file, whole or not at all. ``page.html``, ``page.css`` and
   ``page.js`` are the page without its contents.

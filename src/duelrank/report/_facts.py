@@ -8,7 +8,7 @@ ranking is decided here. A row's *cycles* are its components of three or more la
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +87,11 @@ class Facts:
 
 
 def gather(
-    ranker: DuelRanker, X: Any, codes: NDArray[np.intp] | None, browsed: NDArray[np.intp]
+    ranker: DuelRanker,
+    X: Any,
+    codes: NDArray[np.intp] | None,
+    browsed: NDArray[np.intp],
+    on_rows: Callable[[int], None],
 ) -> Facts:
     """Walk through the rows of X once.
 
@@ -101,6 +105,8 @@ def gather(
         Observed labels.
     browsed : ndarray of int
         Increasing numbers of the rows to pack.
+    on_rows : callable
+        Is called with the number of rows of every block that is done.
     """
     n_rows, n_classes = X.shape[0], len(ranker.classes_)
     has_probabilities = hasattr(ranker, "predict_proba")
@@ -121,6 +127,7 @@ def gather(
         if len(here) > 0:
             posteriors = ranker.predict_proba(points) if has_probabilities else None
             packed.append(pack(tournaments, posteriors))
+        on_rows(rows.stop - rows.start)
     whole = {name: np.concatenate(parts) for name, parts in columns.items()}
     return Facts(
         n_rows=n_rows,

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -27,6 +27,7 @@ from duelrank.report import _hardness, _sections
 from duelrank.report._facts import Facts, gather
 from duelrank.report._markup import Section
 from duelrank.report._points import bytes_per_point, encode, small_integers
+from duelrank.report._rules import RANKED_BY, TIES_BY
 from duelrank.report._text import LONGEST, as_json, count, foreign, plain
 
 MOST_BYTES = 1_950_000
@@ -41,7 +42,9 @@ def write_report(
     *,
     title: str | None = None,
     names: Any = None,
+    row_numbers: Any = None,
     random_state: Any = 0,
+    on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Path:
     """Write a report about a fitted ranker as one self-contained HTML file.
 
@@ -61,8 +64,13 @@ def write_report(
         Heading of the page; "Label rankings" by default.
     names : array-like of shape (n,), default=None
         Names of the rows, for the browser of points. By default rows have their number only.
+    row_numbers : array-like of int, of shape (n,), default=None
+        Numbers of the rows, increasing, where X holds some rows of a larger table. By default
+        rows are numbered from 0.
     random_state : int, RandomState instance or None, default=0
         Draws the rows that can be browsed where not all fit into two megabytes.
+    on_rows : callable
+        Is called with the number of rows whenever a block of them is ranked.
 
     Returns
     -------
@@ -82,7 +90,16 @@ def write_report(
     ...     print(path.read_text(encoding="utf-8")[:15])
     <!DOCTYPE html>
     """
-    page = render_report(model, X, y, title=title, names=names, random_state=random_state)
+    page = render_report(
+        model,
+        X,
+        y,
+        title=title,
+        names=names,
+        row_numbers=row_numbers,
+        random_state=random_state,
+        on_rows=on_rows,
+    )
     path = Path(path)
     with replacing(path) as partial:
         partial.write_text(page, encoding="utf-8", newline="\n")
@@ -96,13 +113,15 @@ def render_report(
     *,
     title: str | None = None,
     names: Any = None,
+    row_numbers: Any = None,
     random_state: Any = 0,
+    on_rows: Callable[[int], None] = lambda rows: None,
 ) -> str:
     """Return the page that `write_report` writes.
 
     Parameters
     ----------
-    model, X, y, title, names, random_state
+    model, X, y, title, names, row_numbers, random_state, on_rows
         As in `write_report`.
 
     Returns
@@ -110,11 +129,11 @@ def render_report(
     page : str
         HTML, to be encoded as UTF-8.
     """
-    job = _check(model, X, y, names)
+    job = _check(model, X, y, names, row_numbers)
     rng = check_random_state(random_state)
     drawn = _draw(rng, job)
     browsed = np.sort(drawn)
-    facts = gather(job.ranker, job.X, job.codes, browsed)
+    facts = gather(job.ranker, job.X, job.codes, browsed, on_rows)
     title = "Label rankings" if title is None else title
     sections = _all_sections(facts, job)
     bare = _page(title, facts, job, sections, browsed[:0])
@@ -133,6 +152,7 @@ class _Job:
     y: Any
     labels: list[str]
     names: list[str] | None
+    row_numbers: NDArray[np.int64] | None
     clipped: bool
 
     @property
@@ -140,7 +160,7 @@ class _Job:
         return hasattr(self.ranker, "predict_proba")
 
 
-def _check(model: Any, X: Any, y: Any, names: Any) -> _Job:
+def _check(model: Any, X: Any, y: Any, names: Any, row_numbers: Any) -> _Job:
     if hasattr(model, "fit"):
         check_is_fitted(model)
     ranker, X = unwrap(model, as_indexable(X))
@@ -173,8 +193,22 @@ def _check(model: Any, X: Any, y: Any, names: Any) -> _Job:
         y=y,
         labels=[plain(text) for text in texts],
         names=None if names is None else [plain(name) for name in names],
+        row_numbers=None if row_numbers is None else _check_row_numbers(row_numbers, X.shape[0]),
         clipped=any(len(text) > LONGEST for text in [*texts, *(names or [])]),
     )
+
+
+def _check_row_numbers(row_numbers: Any, n_rows: int) -> NDArray[np.int64]:
+    numbers = np.asarray(row_numbers)
+    if numbers.dtype.kind not in "iu" or numbers.shape != (n_rows,):
+        raise ValueError(
+            f"row_numbers must be {n_rows} integers, one for every row of X; got an array of "
+            f"{numbers.dtype} with shape {numbers.shape}."
+        )
+    numbers = numbers.astype(np.int64)
+    if numbers[0] < 0 or numbers[-1] >= 2**32 or (np.diff(numbers) <= 0).any():
+        raise ValueError("row_numbers must increase, from 0 or more to less than 2**32.")
+    return numbers
 
 
 def _draw(rng: np.random.RandomState, job: _Job) -> NDArray[np.intp]:
@@ -261,14 +295,14 @@ def _data(
     if facts.codes is not None and facts.place is not None:
         numbers["truth"] = encode(facts.codes[rows].astype(small))
         numbers["place"] = encode(facts.place[rows].astype(small))
-    if len(rows) < facts.n_rows:
-        numbers["rows"] = encode(rows.astype(np.uint32))
-    ranked_by = _sections.RANKED_BY[job.ranker.aggregation]
+    if job.row_numbers is not None or len(rows) < facts.n_rows:
+        numbered = rows if job.row_numbers is None else job.row_numbers[rows]
+        numbers["rows"] = encode(numbered.astype(np.uint32))
     return {
         "classes": job.labels,
         "names": None if job.names is None else [job.names[row] for row in rows.tolist()],
         "hasProbabilities": job.has_posteriors,
-        "resolution": f"{ranked_by} {_sections.TIES_BY[job.ranker.ties]}",
+        "resolution": f"{RANKED_BY[job.ranker.aggregation]} {TIES_BY[job.ranker.ties]}",
         "fields": numbers,
     }
 

@@ -15,6 +15,7 @@ from duelrank.report import _figures as figures
 from duelrank.report._facts import Facts
 from duelrank.report._markup import Cell, Section, table_of
 from duelrank.report._points import DUELLING, LISTED
+from duelrank.report._rules import RANKED_BY, TIES_BY
 from duelrank.report._text import count, counted, foreign, percent, preformatted
 
 LONGEST_TABLE = 15  # labels, above which their table is folded away
@@ -23,28 +24,6 @@ CYCLES_SHOWN = 8
 CYCLE_NAMES = 6
 CYCLE_SIZES = 10
 CYCLE_RANGES = 6
-
-RANKED_BY = {
-    "copeland": "Labels are ranked by the number of duels they win.",
-    "coupling": (
-        "Labels are ranked by the posterior that fits the duels’ probabilities best "
-        "(pairwise coupling)."
-    ),
-    "feedback_arc_set": (
-        "Labels are ranked so that the fewest duels are contradicted (minimum feedback arc set)."
-    ),
-}
-TIES_BY = {
-    "probability": (
-        "Ties go to the label that can expect to win more duels: the sum of its duel probabilities."
-    ),
-    "feedback_arc_set": (
-        "Ties are ordered so that the fewest duels among the tied labels are contradicted, and of "
-        "these the least certain ones."
-    ),
-    "random": "Ties go by an order of the labels drawn once, when the model was fitted.",
-    "index": "Ties go by the order in which the labels are sorted, which is arbitrary.",
-}
 
 
 def lead(facts: Facts) -> str:

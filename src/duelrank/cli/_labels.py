@@ -1,0 +1,44 @@
+"""Labels of one table as another one, or a model, knows them.
+
+Formats write the same label differently: ``0`` is text in CSV and a number in Parquet, and whole
+numbers may come as decimals. Labels are the same if they are written the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def known_codes(name: str, column: pa.ChunkedArray, known: Any) -> tuple[Any, list[str]]:
+    """Find labels among known ones.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, for messages.
+    column : pyarrow.ChunkedArray
+        Labels, none of them missing.
+    known : ndarray of shape (K,)
+        Different labels.
+
+    Returns
+    -------
+    codes : ndarray of shape (n,)
+        Where the labels are in `known`; −1 for those that are not.
+    written : list of str
+        The labels as they are written.
+    """
+    import numpy as np
+
+    from duelrank.tables import labels
+
+    code_of: dict[str, int] = {}
+    for code, label in enumerate(known.tolist()):
+        code_of[str(label)] = code
+        if isinstance(label, float) and label.is_integer():
+            code_of[str(int(label))] = code
+    written = [str(label) for label in labels(name, column).tolist()]
+    return np.array([code_of.get(label, -1) for label in written], dtype=np.intp), written

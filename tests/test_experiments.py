@@ -31,38 +31,51 @@ def folders(tmp_path, monkeypatch):
     return tmp_path
 
 
-def double(number):
-    with open(os.environ["CALLS"], "a") as calls:
-        calls.write(f"{number}\n")
-    if number == int(os.environ.get("FAILS_AT", -1)):
+def double(number, calls):
+    with open(calls, "a") as file:
+        file.write(f"{number}\n")
+    if number == FAILS_AT:
         raise KeyboardInterrupt
     return [{"twice": 2 * number}]
 
 
+FAILS_AT = -1
+
+
 def test_a_stopped_run_goes_on_where_it_stopped(folders, monkeypatch):
     calls = folders / "calls"
-    monkeypatch.setenv("CALLS", str(calls))
-    tasks = [{"number": number} for number in range(4)]
-    monkeypatch.setenv("FAILS_AT", "2")
+    tasks = [{"number": number, "calls": str(calls)} for number in range(4)]
+    monkeypatch.setitem(globals(), "FAILS_AT", 2)
     with pytest.raises(KeyboardInterrupt):
         journal.run("doubles", double, tasks, {"seed": 0}, n_jobs=1)
-    monkeypatch.delenv("FAILS_AT")
+    monkeypatch.setitem(globals(), "FAILS_AT", -1)
     # A line that was cut off while it was written is done again.
     path = journal.FOLDER / "doubles.jsonl"
     path.write_text(path.read_text()[:-5])
     calls.write_text("")
     rows = journal.run("doubles", double, tasks, {"seed": 0}, n_jobs=1)
-    assert rows == [{"number": number, "twice": 2 * number} for number in range(4)]
+    assert rows == [task | {"twice": 2 * task["number"]} for task in tasks]
     assert calls.read_text().split() == ["1", "2", "3"]
     assert journal.run("doubles", double, tasks, {"seed": 0}, n_jobs=1) == rows
     assert len(calls.read_text().split()) == 3
     journal.run("doubles", double, tasks, {"seed": 1}, n_jobs=1)
     assert len(calls.read_text().split()) == 7
+    # When its results are written, nothing is remembered.
+    journal.discard("doubles")
+    journal.run("doubles", double, tasks, {"seed": 1}, n_jobs=1)
+    assert len(calls.read_text().split()) == 11
 
 
-def test_rows_come_in_the_order_of_the_tasks(folders, monkeypatch):
-    monkeypatch.setenv("CALLS", str(folders / "calls"))
-    tasks = [{"number": number} for number in (3, 1, 2)]
+def test_a_journal_without_a_whole_head_starts_anew(folders):
+    tasks = [{"number": 1, "calls": str(folders / "calls")}]
+    journal.run("head", double, tasks, {}, n_jobs=1)
+    path = journal.FOLDER / "head.jsonl"
+    path.write_text(path.read_text()[:10])
+    assert journal.run("head", double, tasks, {}, n_jobs=1)[0]["twice"] == 2
+
+
+def test_rows_come_in_the_order_of_the_tasks(folders):
+    tasks = [{"number": number, "calls": str(folders / "calls")} for number in (3, 1, 2)]
     rows = journal.run("order", double, tasks, {}, n_jobs=2)
     assert [row["twice"] for row in rows] == [6, 2, 4]
 

@@ -37,6 +37,7 @@ class Progress:
     def __enter__(self) -> Progress:
         self.done = 0
         self.started = self.shown = time.monotonic()
+        self.has_shown = False
         self.context = fit_context(self.estimator, self.n_steps)
         return self
 
@@ -51,13 +52,13 @@ class Progress:
         # A terminal line is written over; in a log file every report stays.
         pause = 0.1 if sys.stderr.isatty() else 10
         if self.verbose and (now - self.shown > pause or self.done == self.n_steps):
-            self.shown = now
+            self.shown, self.has_shown = now, True
             self._show(now - self.started)
 
     def __exit__(self, *failure: object) -> None:
         if self.context is not None and failure[0] is None:
             self.context.call_on_fit_task_end(estimator=self.estimator)
-        if self.verbose and sys.stderr.isatty():
+        if self.has_shown and sys.stderr.isatty():
             print(file=sys.stderr)
 
     def _show(self, elapsed: float) -> None:

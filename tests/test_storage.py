@@ -239,7 +239,9 @@ NUMBERS = {"a": "number", "b": "number"}
         (
             [
                 SimpleImputer(strategy="most_frequent"),
-                make_column_transformer((OneHotEncoder(), [0]), (KBinsDiscretizer(2), [1, -1])),
+                make_column_transformer(
+                    (OneHotEncoder(), [0]), (KBinsDiscretizer(2, strategy="uniform"), [1, -1])
+                ),
             ],
             {"code": "category", **NUMBERS},
         ),

@@ -371,3 +371,14 @@ def test_rows_without_a_label():
     assert is_labelled(pa.chunked_array([["a", None, ""]])).tolist() == [True, False, False]
     assert is_labelled(pa.chunked_array([[1.0, None, np.nan]])).tolist() == [True, False, False]
     assert is_labelled(pa.chunked_array([[1, None]])).tolist() == [True, False]
+
+
+def test_slices_of_text_are_read_and_written_whole(tmp_path):
+    column = pa.chunked_array([[f"{row}, {row}" for row in range(30)]]).slice(7, 9)
+    path = tmp_path / "slice.csv"
+    with writing(str(path)) as write:
+        write(pa.table({"text": column}))
+    with open_table(str(path)) as source:
+        assert source.read(["text"])["text"].to_pylist() == column.to_pylist()
+    numbers = pa.table({"x": pa.chunked_array([[str(row) for row in range(30)]]).slice(7, 9)})
+    assert features(numbers, {"x": "number"})["x"].to_pylist() == list(range(7, 16))

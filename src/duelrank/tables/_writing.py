@@ -159,8 +159,9 @@ def _quoted(text: pa.Array, delimiter: str) -> pa.Array:
     needed = pc.match_substring_regex(text, NEEDS_QUOTES)
     needed = pc.or_(needed, pc.match_substring(text, delimiter))
     doubled = pc.replace_substring(text, '"', '""')
-    wrapped = pc.binary_join_element_wise(pa.scalar('"'), doubled, pa.scalar('"'), "")
-    return pc.if_else(needed, wrapped, text)
+    # The choice is between quotes, not texts: if_else garbles slices of text in pyarrow 14 to 21.
+    quote = pc.if_else(needed, '"', "")
+    return pc.binary_join_element_wise(quote, doubled, quote, "")
 
 
 def _write_json_lines(file: BinaryIO, table: pa.Table) -> None:

@@ -368,19 +368,27 @@ def hessian(rows: Floats, curved: Floats, negligible: float) -> Floats:
     kept = np.flatnonzero(curved > negligible)
     rows = rows[kept]
     rows *= np.sqrt(curved[kept, np.newaxis])
-    part: Floats = rows.T @ rows  # of one and the same array: half the work
+    with np.errstate(invalid="ignore"):
+        part: Floats = rows.T @ rows  # of one and the same array: half the work
     return part
+
+
+# A small product may load what lies beyond its arrays into lanes that nobody reads, and the
+# processor then flags an invalid operation that never was: products keep quiet. What is really not
+# finite is found by the solver.
 
 
 def _along_rows(vectors: Floats, rows: Any) -> Floats:
     """Return vectors · rowsᵀ, (g, q, d) times (g, d, m)."""
     if isinstance(rows, np.ndarray):
-        return vectors @ rows.transpose(0, 2, 1)
+        with np.errstate(invalid="ignore"):
+            return vectors @ rows.transpose(0, 2, 1)
     return np.ascontiguousarray((rows @ vectors[0].T).T)[np.newaxis]
 
 
 def against_rows(values: Floats, rows: Any) -> Floats:
     """Return values · rows, (g, q, m) times (g, m, d)."""
     if isinstance(rows, np.ndarray):
-        return values @ rows
+        with np.errstate(invalid="ignore"):
+            return values @ rows
     return np.ascontiguousarray((rows.T @ values[0].T).T)[np.newaxis]

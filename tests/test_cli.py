@@ -223,6 +223,8 @@ def test_an_interrupt_leaves_the_old_output(sent, code, word, model, flowers, tm
         [COMMAND, "rank", model, "many.csv", "-o", "out.csv", "--batch", "20"],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
+        # A shell in the background hands on that SIGINT is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while process.poll() is None and not list(tmp_path.glob(".out.csv.*")):
         time.sleep(0.02)

@@ -135,7 +135,8 @@ class OwnHessians:
         consecutive = active[-1] - active[0] == len(active) - 1
         # The inverses are large, and a slice copies nothing.
         which = slice(active[0], active[-1] + 1) if consecutive else active
-        product: Floats = np.matmul(self.inverses[which], vectors[:, :, np.newaxis])[:, :, 0]
+        with np.errstate(invalid="ignore"):  # see the products of the objective
+            product: Floats = np.matmul(self.inverses[which], vectors[:, :, np.newaxis])[:, :, 0]
         return product
 
     def needed(self, inner: int) -> None:

@@ -856,3 +856,10 @@ def test_other_versions_are_a_note(model, flowers, tmp_path, monkeypatch):
 def test_tracebacks_on_demand(tmp_path):
     result = run("--debug", "fit", tmp_path / "no.csv", "--target", "y", "-o", "m")
     assert isinstance(result.exception, ValueError)
+
+
+def test_the_package_runs_as_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "duelrank", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("duelrank, version ")

@@ -1,5 +1,0 @@
-"""``python -m duelrank.cli``."""
-
-from duelrank.cli import main
-
-main()

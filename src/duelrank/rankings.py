@@ -32,6 +32,7 @@ __all__ = [
     "check_k",
     "check_ranks",
     "codes_from_labels",
+    "is_full",
     "order_from_ranks",
     "order_from_scores",
     "ranks_from_lists",
@@ -56,7 +57,7 @@ def ranks_from_scores(scores: ArrayLike) -> NDArray[Any]:
     ranks : ndarray of the same shape
         Integers, or floats with NaN where a label has no score.
     """
-    scores = _as_rows(scores, "scores")
+    scores = as_rows(scores, "scores")
     return _ranks_from_order(_order_from_scores(scores), scores.shape[-1])
 
 
@@ -74,7 +75,7 @@ def order_from_scores(scores: ArrayLike) -> NDArray[np.intp]:
     order : ndarray of the same shape
         Codes, best first, then −1 for the labels left out.
     """
-    return _order_from_scores(_as_rows(scores, "scores"))
+    return _order_from_scores(as_rows(scores, "scores"))
 
 
 def order_from_ranks(ranks: ArrayLike) -> NDArray[np.intp]:
@@ -108,7 +109,7 @@ def ranks_from_order(order: ArrayLike, n_classes: int | None = None) -> NDArray[
     ranks : ndarray of shape (n, K) or (K,)
         Integers, or floats with NaN where a label has no place.
     """
-    order = _as_rows(order, "order")
+    order = as_rows(order, "order")
     if n_classes is None:
         n_classes = order.shape[-1]
     codes = order.astype(np.intp)
@@ -233,7 +234,7 @@ def check_ranks(
     ranks : ndarray of the same shape
         Integers for full rankings, floats for partial ones.
     """
-    array = _as_rows(ranks, name)
+    array = as_rows(ranks, name)
     width = array.shape[-1]
     if n_classes is not None and width != n_classes:
         raise ValueError(f"{name} must have one column per label: {n_classes}, got {width}.")
@@ -248,7 +249,7 @@ def check_ranks(
         if np.any(wrong):
             raise ValueError(
                 f"{name} must hold a permutation of 1..{width} in every row, "
-                f"but row {_first_bad_row(wrong)} is {_bad_row(array, wrong)}."
+                f"but {describe_row(array, wrong)}."
             )
         return array.astype(np.int64)
     wrong = (in_order < 1) | np.isinf(in_order) | (in_order != np.round(in_order))
@@ -257,9 +258,26 @@ def check_ranks(
     if np.any(wrong):
         raise ValueError(
             f"{name} must hold distinct whole ranks from 1 upwards (NaN for no place), "
-            f"but row {_first_bad_row(wrong)} is {_bad_row(array, wrong)}."
+            f"but {describe_row(array, wrong)}."
         )
     return array.astype(np.float64) if np.any(missing) else array.astype(np.int64)
+
+
+def is_full(ranks: ArrayLike) -> bool:
+    """Tell whether every row places all labels, each at its own place 1..K.
+
+    Parameters
+    ----------
+    ranks : array-like of shape (n, K) or (K,)
+        Ranks.
+
+    Returns
+    -------
+    full : bool
+        False for ties, labels left out, and anything that is no ranking.
+    """
+    array = as_rows(ranks, "ranks")
+    return bool(np.all(np.sort(array, axis=-1) == np.arange(1, array.shape[-1] + 1)))
 
 
 def check_k(k: int, n_classes: int) -> None:
@@ -274,6 +292,31 @@ def check_k(k: int, n_classes: int) -> None:
     """
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= n_classes:
         raise ValueError(f"k must be an integer from 1 to {n_classes}, got {k!r}.")
+
+
+def as_rows(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return numbers as an (n, K) or (K,) array; the first step of every check here."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of equal length.") from None
+    if array.dtype.kind not in "iufb":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be numbers, got dtype {array.dtype}.") from None
+    elif array.dtype.kind in "ub":
+        array = array.astype(np.int64)
+    if array.ndim not in (1, 2) or array.shape[-1] == 0:
+        raise ValueError(
+            f"{name} must have shape (n, K), or (K,) for one row, K ≥ 1; got {array.shape}."
+        )
+    return array
+
+
+def describe_row(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+    """Name the first row with something wrong in it, and show it."""
+    return f"row {_first_bad_row(wrong)} is {_bad_row(array, wrong)}"
 
 
 def _code_of(classes: ArrayLike) -> dict[Any, int]:
@@ -311,25 +354,6 @@ def _ranks_from_order(order: NDArray[np.intp], n_classes: int) -> NDArray[Any]:
     partial = np.full((*order.shape[:-1], n_classes + 1), np.nan)
     np.put_along_axis(partial, np.where(order == NO_LABEL, n_classes, order), places, axis=-1)
     return partial[..., :n_classes]
-
-
-def _as_rows(values: ArrayLike, name: str) -> NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{name} must have rows of equal length.") from None
-    if array.dtype.kind not in "iufb":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} must be numbers, got dtype {array.dtype}.") from None
-    elif array.dtype.kind in "ub":
-        array = array.astype(np.int64)
-    if array.ndim not in (1, 2) or array.shape[-1] == 0:
-        raise ValueError(
-            f"{name} must have shape (n, K), or (K,) for one row, K ≥ 1; got {array.shape}."
-        )
-    return array
 
 
 def _first_bad_row(wrong: NDArray[np.bool_]) -> int:

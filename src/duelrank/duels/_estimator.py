@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from duelrank._pairs import pairs
+from duelrank._pairs import n_pairs, pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import (
     as_indexable,
@@ -34,6 +34,7 @@ from duelrank._sklearn import (
 )
 from duelrank._threads import one_blas_thread
 from duelrank.duels._protocol import Engine, check_codes
+from duelrank.duels._sides import rows_of_duels
 
 # Their predictions are not those of their decision function.
 OWN_THRESHOLD = (FixedThresholdClassifier, TunedThresholdClassifierCV)
@@ -114,12 +115,13 @@ class EstimatorDuels(Engine):
         ----------
         X : array-like, dataframe or sparse matrix with n rows
             Whatever the classifier takes.
-        codes : array-like of int, of shape (n,)
-            Labels as integers 0..K−1.
+        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            ones and NaN say nothing.
         n_classes : int
             Number of labels K.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows. A label whose rows all weigh nothing counts as not seen.
+            Weights of the rows. A side of a duel whose rows all weigh nothing counts as not seen.
         **fit_params : dict
             Metadata for the classifier's ``fit``, sliced to the rows of each duel. Needs
             ``sklearn.set_config(enable_metadata_routing=True)``.
@@ -131,23 +133,25 @@ class EstimatorDuels(Engine):
         """
         if not (hasattr(self.estimator, "fit") and is_classifier(self.estimator)):
             raise TypeError(f"estimator must be a scikit-learn classifier, got {self.estimator!r}.")
-        codes = check_codes(codes, n_classes)
+        feedback = check_codes(codes, n_classes)
         X = as_indexable(X)
-        check_consistent_length(X, codes)
+        check_consistent_length(X, feedback)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, X)
         params, weights = self._fit_arguments(sample_weight, fit_params)
-        rows_of = _rows_by_code(codes, n_classes, weights)
-        tasks = [
-            (np.sort(np.concatenate([rows_of[a], rows_of[b]])), a, b)
-            for a, b in zip(*pairs(n_classes), strict=True)
-        ]
+        n_duels = n_pairs(n_classes)
+        tasks = zip(
+            self._classifiers(n_duels),
+            rows_of_duels(feedback, n_classes, weights),
+            *pairs(n_classes),
+            strict=True,
+        )
         fit_duels = _parallel_stream(self.n_jobs)(
-            delayed(_fit_duel)(classifier, X, codes, rows, int(a), int(b), params)
-            for classifier, (rows, a, b) in zip(self._classifiers(len(tasks)), tasks, strict=True)
+            delayed(_fit_duel)(classifier, X, rows, second_won, int(a), int(b), params)
+            for classifier, (rows, second_won), a, b in tasks
         )
         fitted = []
-        with Progress(self, len(tasks), "duel", self.verbose) as progress:
+        with Progress(self, n_duels, "duel", self.verbose) as progress:
             for duel in fit_duels:
                 fitted.append(duel)
                 progress.step()
@@ -263,14 +267,13 @@ class EstimatorDuels(Engine):
 def _fit_duel(
     classifier: Any,
     X: Any,
-    codes: NDArray[np.intp],
     rows: NDArray[np.intp],
+    second_won: NDArray[np.intp],
     first: int,
     second: int,
     params: dict[str, Any],
 ) -> Any:
     """Fit one duel: (classifier, rows it must remember), or the outcome of a one-sided one."""
-    second_won = (codes[rows] == second).astype(np.intp)
     n_second = int(second_won.sum())
     if n_second == 0 or n_second == len(rows):
         return float(np.sign(2 * n_second - len(rows)))
@@ -313,19 +316,6 @@ def _parallel_stream(n_jobs: int | None) -> Any:
         return Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:
         return Parallel(n_jobs=n_jobs)
-
-
-def _rows_by_code(
-    codes: NDArray[np.intp], n_classes: int, sample_weight: NDArray[np.float64] | None
-) -> list[NDArray[np.intp]]:
-    """Return the rows of every label; none where all of them weigh nothing."""
-    rows_of = []
-    for code in range(n_classes):
-        rows = np.flatnonzero(codes == code)
-        if sample_weight is not None and not np.any(sample_weight[rows] > 0):
-            rows = rows[:0]
-        rows_of.append(rows)
-    return rows_of
 
 
 def _set_class_weights(classifier: Any, first: int, second: int) -> None:

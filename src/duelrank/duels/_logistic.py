@@ -16,6 +16,7 @@ from duelrank._pairs import n_pairs, pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
+from duelrank.duels._logistic_groups import GroupedRows
 from duelrank.duels._logistic_objective import Floats, crew, stack, wrong_side
 from duelrank.duels._logistic_rows import (
     ClassWeights,
@@ -29,6 +30,7 @@ from duelrank.duels._logistic_rows import (
 )
 from duelrank.duels._logistic_solver import solve
 from duelrank.duels._protocol import Engine
+from duelrank.duels._sides import count_sides
 
 # A duel with rows of one label only has no finite intercept; its probability rounds to 1 here.
 ONE_SIDED_MARGIN = 100.0
@@ -274,8 +276,9 @@ class LogisticDuels(LinearDuels):
         ----------
         X : array-like or sparse matrix of shape (n, n_features)
             Finite numbers. Sparse X stays sparse.
-        codes : array-like of int, of shape (n,)
-            Labels as integers 0..K−1.
+        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            ones and NaN say nothing.
         n_classes : int
             Number of labels K.
         sample_weight : array-like of shape (n,), default=None
@@ -288,15 +291,18 @@ class LogisticDuels(LinearDuels):
         """
         check_positive("C", self.C)
         check_settings(self)
-        X, codes, weights = check_rows(self, X, codes, n_classes, sample_weight)
-        weights, X, codes = drop_weightless(weights, X, codes)
-        class_weights = ClassWeights.of_rows(self.class_weight, codes, n_classes, weights)
-        counts = np.bincount(codes, minlength=n_classes)
+        X, feedback, weights = check_rows(self, X, codes, n_classes, sample_weight)
+        weights, X, feedback = drop_weightless(weights, X, feedback)
+        grouped = GroupedRows(feedback, n_classes)
+        sides = count_sides(feedback, n_classes, weights)
+        class_weights = ClassWeights(self.class_weight, n_classes, sides)
         n_duels = n_pairs(n_classes)
         coef = np.zeros((n_duels, X.shape[1]), dtype=X.dtype)
-        intercept = one_sided_intercepts(counts).astype(X.dtype)
+        intercept = one_sided_intercepts(sides).astype(X.dtype)
         decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
-        plan = Plan.of(X, counts, X.shape[1] + self.fit_intercept, 1, self.working_memory)
+        rows_of_duels = np.where(sides.all(axis=0), grouped.touched, 0)
+        n_weights = X.shape[1] + self.fit_intercept
+        plan = Plan.of(X, rows_of_duels, n_classes, n_weights, 1, self.working_memory)
         one = len(plan.tiles) == 1
         progress = Progress(
             self,
@@ -306,10 +312,10 @@ class LogisticDuels(LinearDuels):
         )
         with crew() as threads, progress:
             rotate = not plan.own_hessians
-            table = RowTable(X, codes, n_classes, weights, self.fit_intercept, rotate, threads)
+            table = RowTable(X, grouped.groups, weights, self.fit_intercept, rotate, threads)
             for duels in plan.tiles:
                 everyone = np.ones((1, 1), dtype=bool)
-                blocks = duel_blocks(table, n_classes, duels, self.C, class_weights, everyone)
+                blocks = duel_blocks(table, grouped, duels, self.C, class_weights, everyone)
                 solution = solve(
                     stack(blocks),
                     table.penalty,
@@ -333,11 +339,10 @@ class LogisticDuels(LinearDuels):
         return self
 
 
-def one_sided_intercepts(counts: NDArray[np.intp]) -> Floats:
-    """Return ±ONE_SIDED_MARGIN for duels with one label seen, 0 for all others."""
-    first, second = pairs(len(counts))
-    seen = (counts > 0).astype(np.float64)
-    return ONE_SIDED_MARGIN * (seen[second] - seen[first])
+def one_sided_intercepts(sides: Floats) -> Floats:
+    """Return ±ONE_SIDED_MARGIN for duels with rows on one side, 0 for others; sides as (2, P)."""
+    seen = (sides > 0).astype(np.float64)
+    return ONE_SIDED_MARGIN * (seen[1] - seen[0])
 
 
 def warn_unless_converged(

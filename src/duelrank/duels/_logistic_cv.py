@@ -22,6 +22,7 @@ from duelrank.duels._logistic import (
     one_sided_intercepts,
     warn_unless_converged,
 )
+from duelrank.duels._logistic_groups import GroupedRows
 from duelrank.duels._logistic_objective import (
     Block,
     Crew,
@@ -41,6 +42,7 @@ from duelrank.duels._logistic_rows import (
     duel_blocks,
 )
 from duelrank.duels._logistic_solver import Solution, solve
+from duelrank.duels._sides import count_sides
 
 SCORINGS = ("accuracy", "balanced_accuracy", "neg_log_loss")
 # Of models on folds, only the scores matter: they do not move any more when fits are this good.
@@ -149,8 +151,9 @@ class LogisticDuelsCV(LinearDuels):
         ----------
         X : array-like or sparse matrix of shape (n, n_features)
             Finite numbers. Sparse X stays sparse.
-        codes : array-like of int, of shape (n,)
-            Labels as integers 0..K−1.
+        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            ones and NaN say nothing.
         n_classes : int
             Number of labels K.
         sample_weight : array-like of shape (n,), default=None
@@ -165,29 +168,30 @@ class LogisticDuelsCV(LinearDuels):
         check_settings(self)
         if self.scoring not in SCORINGS:
             raise ValueError(f"scoring must be one of {SCORINGS}, got {self.scoring!r}.")
-        X, codes, weights = check_rows(self, X, codes, n_classes, sample_weight)
-        train, test = _split(self.cv, X, codes)
-        weights, X, codes, train, test = drop_weightless(weights, X, codes, train, test)
+        X, feedback, weights = check_rows(self, X, codes, n_classes, sample_weight)
+        train, test = _split(self.cv, X, feedback)
+        weights, X, feedback, train, test = drop_weightless(weights, X, feedback, train, test)
         folds = Folds(train, test)
-        counts = np.bincount(codes, minlength=n_classes)
-        class_weights = ClassWeights.of_rows(self.class_weight, codes, n_classes, weights)
+        grouped = GroupedRows(feedback, n_classes, folds.pattern)
+        sides = count_sides(feedback, n_classes, weights)
+        class_weights = ClassWeights(self.class_weight, n_classes, sides)
 
         n_duels = n_pairs(n_classes)
         coef = np.zeros((n_duels, X.shape[1]), dtype=X.dtype)
-        intercept = one_sided_intercepts(counts).astype(X.dtype)
+        intercept = one_sided_intercepts(sides).astype(X.dtype)
         decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
         scores = np.full((n_duels, folds.n_folds, len(Cs)), np.nan)
         fold_decrement = np.zeros(scores.shape)
         fold_tol = max(self.tol, FOLD_TOL)
         chosen = np.zeros(n_duels, dtype=np.intp)
         n_weights = X.shape[1] + self.fit_intercept
-        plan = Plan.of(X, counts, n_weights, folds.n_folds, self.working_memory)
+        rows_of_duels = np.where(sides.all(axis=0), grouped.touched, 0)
+        plan = Plan.of(X, rows_of_duels, n_classes, n_weights, folds.n_folds, self.working_memory)
         progress = Progress(self, len(plan.tiles) * (len(Cs) + 1), "solve", bool(self.verbose))
         with crew() as threads, progress:
-            groups, n_groups = folds.groups(codes), n_classes * folds.n_patterns
             rotate = not plan.own_hessians
-            table = RowTable(X, groups, n_groups, weights, self.fit_intercept, rotate, threads)
-            models = _Models(table, folds, n_classes, class_weights, plan, self.max_iter, threads)
+            table = RowTable(X, grouped.groups, weights, self.fit_intercept, rotate, threads)
+            models = _Models(table, grouped, folds, class_weights, plan, self.max_iter, threads)
 
             def refit(duels: NDArray[np.intp], starts: Floats) -> None:
                 start = starts[np.arange(len(duels)), chosen[duels]]
@@ -238,17 +242,13 @@ class Folds:
         # What the rows of every pattern do, (n_patterns, F).
         self.train, self.test = train[first_row], test[first_row]
 
-    def groups(self, codes: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Number rows by label and pattern."""
-        return codes * self.n_patterns + self.pattern
-
 
 class _Models(NamedTuple):
     """Fits models of sets of duels: on folds, from one C to the next, and on all rows."""
 
     table: RowTable
+    grouped: GroupedRows
     folds: Folds
-    n_classes: int
     class_weights: ClassWeights
     plan: Plan
     max_iter: int
@@ -309,7 +309,7 @@ class _Models(NamedTuple):
     def _blocks(
         self, duels: NDArray[np.intp], C: float | Floats, takes_part: NDArray[np.bool_]
     ) -> list[Block]:
-        return duel_blocks(self.table, self.n_classes, duels, C, self.class_weights, takes_part)
+        return duel_blocks(self.table, self.grouped, duels, C, self.class_weights, takes_part)
 
     def _solve(self, blocks: list[Block], start: Floats, tol: float, cold: bool) -> Solution:
         penalty = self.table.penalty
@@ -324,10 +324,11 @@ class _Models(NamedTuple):
         )
 
 
-def _split(cv: Any, X: Any, codes: NDArray[np.intp]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _split(cv: Any, X: Any, feedback: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell which rows train and which test in every fold, (n, F) each."""
-    splits = list(check_cv(cv, codes, classifier=True).split(X, codes))
-    train = np.zeros((len(codes), len(splits)), dtype=bool)
+    strata = feedback if feedback.ndim == 1 else _top_labels(feedback, cv)
+    splits = list(check_cv(cv, strata, classifier=True).split(X, strata))
+    train = np.zeros((len(strata), len(splits)), dtype=bool)
     test = np.zeros_like(train)
     for fold, (training, testing) in enumerate(splits):
         train[training, fold] = True
@@ -335,12 +336,32 @@ def _split(cv: Any, X: Any, codes: NDArray[np.intp]) -> tuple[NDArray[np.bool_],
     return train, test
 
 
+def _top_labels(ranks: NDArray[np.float64], cv: Any) -> NDArray[np.intp]:
+    """Return the first label of every ranking; those too rare for all folds count as one."""
+    n_folds = int(cv) if isinstance(cv, Integral) else 5
+    top = np.argmin(np.where(np.isnan(ranks), np.inf, ranks), axis=1)
+    counts = np.bincount(top, minlength=ranks.shape[1])
+    rare = counts < n_folds
+    if counts[rare].sum() < n_folds:  # too few together as well
+        rare[np.argmax(counts)] = True
+    return np.where(rare[top], ranks.shape[1], top)
+
+
 def _has_both_sides(blocks: list[Block], n_problems: int) -> NDArray[np.bool_]:
     """Tell which problems have rows on both sides, (n_problems,)."""
     sides = np.zeros((2, n_problems), dtype=bool)
     for block in blocks:
-        sides[(block.sign > 0).astype(np.intp), block.problems] = True
+        for side, has_rows in enumerate(_rows_on_sides(block)):
+            sides[side, block.problems[0]] |= has_rows.any(axis=1)
     return sides[0] & sides[1]
+
+
+def _rows_on_sides(block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which rows of a group are on the first and the second sides of its problems, (q, m)."""
+    if block.sides is not None:
+        return block.sides[0] < 0, block.sides[0] > 0
+    second = np.broadcast_to(block.sign[0][:, np.newaxis] > 0, (block.sign.size, block.n_rows))
+    return ~second, second
 
 
 def _ahead(Cs: Floats, latest: Floats, before: Floats) -> Floats:
@@ -357,23 +378,26 @@ def _ahead(Cs: Floats, latest: Floats, before: Floats) -> Floats:
 def _held_out_scores(blocks: list[Block], weights: Floats, scoring: str, threads: Crew) -> Floats:
     """Return the score of every problem on the rows of its test blocks."""
 
-    def part(block: Block) -> tuple[Floats, float]:
+    def part(block: Block) -> list[tuple[Floats, Floats]]:
         dtype = np.float32 if block.double is None else np.float64
         margins = folded_margins(block, weights, dtype)[0]
-        if scoring == "neg_log_loss":
-            values = -np.logaddexp(0, -margins)
-        else:
-            # A margin of 0 counts for the first label, as in scikit-learn's binary classifiers.
-            values = np.where(block.sign[0][:, np.newaxis] > 0, margins > 0, margins >= 0)
         row_weights = np.ones(block.n_rows) if block.row_weights is None else block.row_weights[0]
-        return values @ row_weights, float(row_weights.sum())
+        sums_and_totals = []
+        for side, mine in enumerate(_rows_on_sides(block)):
+            if scoring == "neg_log_loss":
+                values = np.where(mine, -np.logaddexp(0, -margins), 0)
+            else:
+                # A margin of 0 counts for the first label, as in scikit-learn's classifiers.
+                values = mine & (margins > 0 if side else margins >= 0)
+            sums_and_totals.append((values @ row_weights, mine @ row_weights))
+        return sums_and_totals
 
     sums = np.zeros((2, len(weights)))  # by side
     totals = np.zeros((2, len(weights)))
-    for block, (values, total) in zip(blocks, threads.map(part, blocks), strict=True):
-        side = (block.sign[0] > 0).astype(np.intp)
-        sums[side, block.problems[0]] += values
-        totals[side, block.problems[0]] += total
+    for block, sides in zip(blocks, threads.map(part, blocks), strict=True):
+        for side, (values, total) in enumerate(sides):
+            sums[side, block.problems[0]] += values
+            totals[side, block.problems[0]] += total
     seen = totals > 0
     with np.errstate(invalid="ignore"):  # without held-out rows the score is NaN
         if scoring == "balanced_accuracy":

@@ -62,6 +62,8 @@ class Block:
         Sample weights.
     padding : ndarray of int, of shape (g,)
         Number of rows of zeros at the end of each group.
+    sides : ndarray of float32, of shape (g, q, m), or None
+        Sides of single rows, ±1, or 0 for a row that has none, where they differ; `sign` is 1 then.
     """
 
     single: Any
@@ -71,6 +73,7 @@ class Block:
     scale: Floats
     row_weights: Floats | None
     padding: NDArray[np.intp]
+    sides: Floats | None = None
 
     @property
     def n_rows(self) -> int:
@@ -81,10 +84,12 @@ class Block:
         """Return the rows in one of the precisions."""
         return self.double if dtype is np.float64 else self.single
 
-    def blank_padding(self, values: Floats) -> None:
-        """Set values, (g, q, m), to zero where there are no rows."""
+    def blank(self, values: Floats) -> None:
+        """Set values, (g, q, m), to zero where there are no rows, or rows have no side."""
         for g in np.flatnonzero(self.padding):
             values[g, :, -self.padding[g] :] = 0
+        if self.sides is not None:
+            values *= np.abs(self.sides)
 
     def of_problems(self, keep: NDArray[np.bool_]) -> list[Block]:
         """Keep some of all problems, numbered anew; groups have different ones then."""
@@ -95,6 +100,7 @@ class Block:
                 problems=number[group.problems[:, mine]],
                 sign=group.sign[:, mine],
                 scale=group.scale[:, mine],
+                sides=None if group.sides is None else group.sides[:, mine],
             )
             for group in self.groups()
             for mine in [keep[group.problems[0]] & (group.problems[0] >= 0)]
@@ -209,10 +215,12 @@ def stack(blocks: list[Block]) -> list[Block]:
         n_problems = block.problems.shape[1]
         fits = (
             isinstance(block.single, np.ndarray)
+            and block.sides is None
             and bool(pile)
             and size + n_problems * block.n_rows <= most
             and n_problems * block.n_rows <= LARGEST_STACKED
             and n_problems <= 1.25 * pile[0].problems.shape[1]
+            and pile[0].sides is None
             and 0.8 * pile[0].n_rows <= block.n_rows <= 1.25 * pile[0].n_rows
         )
         if not fits and pile:
@@ -296,7 +304,10 @@ def folded_margins(block: Block, weights: Floats, dtype: type) -> Floats:
     """Return s · (W Xᵀ) for the block's problems, shape (g, q, m)."""
     own = weights[block.problems]
     own *= block.sign[..., np.newaxis]
-    return _along_rows(own.astype(dtype, copy=False), block.rows(dtype))
+    folded = _along_rows(own.astype(dtype, copy=False), block.rows(dtype))
+    if block.sides is not None:
+        folded *= block.sides
+    return folded
 
 
 def wrong_side(margins: Floats, out: Floats | None = None) -> Floats:
@@ -331,6 +342,8 @@ def pull(block: Block, wrong: Floats) -> Floats:
     """Return the block's part of the gradients, −Σ_i scale s p xᵢ, shape (g, q, d)."""
     if block.row_weights is not None:
         wrong = wrong * block.row_weights[:, np.newaxis].astype(wrong.dtype)
+    if block.sides is not None:
+        wrong = wrong * block.sides
     pulled = against_rows(wrong, block.rows(wrong.dtype.type))
     pulled *= -(block.scale * block.sign)[..., np.newaxis]
     return pulled

@@ -116,7 +116,9 @@ class OwnHessians:
         """Build the Hessians of the active problems, if that is due."""
         if not self.stale:
             return
-        grams = batch.map(_grams, crew) if self.equal_curvatures else None
+        # Unless rows that say nothing are left out, each time others.
+        alike = self.equal_curvatures and all(block.sides is None for block in batch.blocks)
+        grams = batch.map(_grams, crew) if alike else None
 
         def build(item: tuple[int, Places]) -> None:
             problem, places = item

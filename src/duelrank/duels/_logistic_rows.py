@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from duelrank._pairs import pairs
 from duelrank._sklearn import check_sample_weight
+from duelrank.duels._logistic_groups import Group, GroupedRows
 from duelrank.duels._logistic_objective import Block, Crew, Floats
 from duelrank.duels._logistic_preconditioner import (
     Diagonal,
@@ -40,10 +41,8 @@ class RowTable:
     ----------
     X : ndarray or CSR matrix of shape (n, n_features)
         Rows of positive weight.
-    groups : ndarray of int, of shape (n,)
-        Group of every row; rows of one group are on the same side of everything.
-    n_groups : int
-        Number of groups.
+    groups : list of Group
+        Rows that take part in the same problems.
     weights : ndarray of shape (n,), or None
         Weights of the rows.
     fit_intercept : bool
@@ -55,11 +54,9 @@ class RowTable:
 
     Attributes
     ----------
-    counts : ndarray of int, of shape (n_groups,)
-        Number of rows of every group.
-    single, double : lists of n_groups matrices
-        Scaled rows in single precision, and in double precision if X is (else None).
-    row_weights : list of n_groups arrays or None
+    single, double : lists of matrices
+        Scaled rows of every group in single precision, and in double precision if X is (else None).
+    row_weights : list of arrays or None
         Their weights.
     penalty : ndarray of shape (d,)
         Penalty of the weights of scaled rows; 0 for the intercept.
@@ -68,8 +65,7 @@ class RowTable:
     def __init__(
         self,
         X: Any,
-        groups: NDArray[np.intp],
-        n_groups: int,
+        groups: list[Group],
         weights: Floats | None,
         fit_intercept: bool,
         rotate: bool,
@@ -82,21 +78,24 @@ class RowTable:
             for values in _location_and_scale(X, weights, centre=fit_intercept)
         )
         self.penalty = np.append(1 / self.scale**2, [0.0] * fit_intercept)
-        self.counts = np.bincount(groups, minlength=n_groups)
-        by_group = np.argsort(groups, kind="stable")
-        rows_of = np.split(by_group, np.cumsum(self.counts)[:-1])
+        rows_of = [group.rows for group in groups]
         self.row_weights = [None if weights is None else weights[rows] for rows in rows_of]
         scaled = crew.map(lambda rows: self._scaled(X[rows]), rows_of)
         self.basis: Floats | None = None
         if rotate and isinstance(X, np.ndarray) and X.shape[1] <= LARGEST_BASIS:
             self._rotate(scaled, crew)
         self.single = crew.map(lambda rows: rows.astype(np.float32, copy=False), scaled)
-        self.double = scaled if X.dtype == np.float64 else [None] * n_groups
+        self.double = scaled if X.dtype == np.float64 else [None] * len(groups)
 
     def block(
-        self, group: int, problems: NDArray[np.intp], is_second: NDArray[np.bool_], scale: Floats
+        self,
+        group: int,
+        problems: NDArray[np.intp],
+        sign: Floats,
+        scale: Floats,
+        sides: Floats | None = None,
     ) -> Block:
-        """Return a group as a block of the problems given, as their second side or their first."""
+        """Return a group as a block of the problems given."""
         arrays = self.single[group], self.double[group], self.row_weights[group]
         single, double, weights = (
             rows[np.newaxis] if isinstance(rows, np.ndarray) else rows for rows in arrays
@@ -105,10 +104,11 @@ class RowTable:
             single,
             double,
             problems[np.newaxis],
-            np.where(is_second, 1.0, -1.0)[np.newaxis],
+            sign[np.newaxis],
             scale[np.newaxis],
             weights,
             np.zeros(1, dtype=np.intp),
+            None if sides is None else sides[np.newaxis],
         )
 
     def unscale(self, weights: Floats) -> tuple[Floats, Floats]:
@@ -127,8 +127,6 @@ class RowTable:
 
         def scatter(item: tuple[Floats, Any]) -> tuple[Floats, float]:
             rows, weights = item
-            if len(rows) == 0:
-                return np.zeros((n_features, n_features)), 0.0
             share = np.ones(len(rows)) if weights is None else weights
             features = rows[:, :n_features]
             centred = features - share @ features / share.sum()
@@ -163,7 +161,7 @@ class RowTable:
 
 def duel_blocks(
     table: RowTable,
-    n_classes: int,
+    grouped: GroupedRows,
     duels: NDArray[np.intp],
     C: float | Floats,
     class_weights: ClassWeights,
@@ -171,16 +169,14 @@ def duel_blocks(
 ) -> list[Block]:
     """Return the blocks of all problems of a set of duels.
 
-    Rows are grouped by label and, inside a label, by *pattern*: which of F folds they take part in.
-    Problem (duel, fold) has the number duel · F + fold, the duel counted inside the set. With one
-    pattern and one fold, groups are labels and problems are duels.
+    Problem (duel, fold) has the number duel · F + fold, the duel counted inside the set.
 
     Parameters
     ----------
     table : RowTable
-        Rows of group label · n_patterns + pattern.
-    n_classes : int
-        Number of labels.
+        Rows of the groups.
+    grouped : GroupedRows
+        The groups, and their sides.
     duels : ndarray of int
         The set.
     C : float or ndarray of shape (len(duels),)
@@ -190,23 +186,29 @@ def duel_blocks(
     takes_part : ndarray of bool, of shape (n_patterns, F)
         Whether the rows of a pattern take part in a fold.
     """
-    first, second = (side[duels] for side in pairs(n_classes))
-    side_weights = C * np.stack(class_weights.of_sides(first, second))
-    n_patterns, n_folds = takes_part.shape
+    side_weights = C * class_weights.of_sides(duels)
+    n_folds = takes_part.shape[1]
     blocks = []
-    for label in np.union1d(first, second):
-        mine = np.flatnonzero((first == label) | (second == label))
-        is_second = second[mine] == label
-        scale = side_weights[is_second.astype(np.intp), mine]
-        for pattern in range(n_patterns):
-            group = int(label) * n_patterns + pattern
-            folds = np.flatnonzero(takes_part[pattern])
-            if table.counts[group] == 0 or len(folds) == 0:
-                continue
-            problems = np.add.outer(mine * n_folds, folds).ravel()
-            sides, scales = (np.repeat(values, len(folds)) for values in (is_second, scale))
-            blocks.append(table.block(group, problems, sides, scales))
+    for number, group in enumerate(grouped.groups):
+        folds = np.flatnonzero(takes_part[group.pattern])
+        mine, sign, own = grouped.sides(group, duels)
+        if len(mine) == 0 or len(folds) == 0:
+            continue
+        problems = np.add.outer(mine * n_folds, folds).ravel()
+        for sides in _of_one_weight(own, side_weights[:, mine]):
+            second = sign > 0 if sides is None else sides.max(axis=1) > 0
+            scale = side_weights[second.astype(np.intp), mine]
+            scale, signs = (np.repeat(values, len(folds)) for values in (scale, sign))
+            spread = None if sides is None else np.repeat(sides, len(folds), axis=0)
+            blocks.append(table.block(number, problems, signs, scale, spread))
     return blocks
+
+
+def _of_one_weight(own: Floats | None, side_weights: Floats) -> list[Floats | None]:
+    """Separate rows on the second side from those on the first, where these weigh differently."""
+    if own is None or np.array_equal(*side_weights):
+        return [own]
+    return [np.maximum(own, 0), np.minimum(own, 0)]
 
 
 class Plan(NamedTuple):
@@ -225,13 +227,19 @@ class Plan(NamedTuple):
 
     @classmethod
     def of(
-        cls, X: Any, counts: NDArray[np.intp], n_weights: int, n_models: int, working_memory: float
+        cls,
+        X: Any,
+        rows_of_duels: NDArray[np.intp],
+        n_classes: int,
+        n_weights: int,
+        n_models: int,
+        working_memory: float,
     ) -> Plan:
-        """Plan to fit `n_models` models of every duel within so many mebibytes."""
+        """Plan to fit `n_models` models of every duel that has rows within so many mebibytes."""
         most_bytes = working_memory * 2**20
-        parts = list(tiles(counts, n_weights, most_bytes / n_models))
+        parts = list(tiles(rows_of_duels, n_classes, n_weights, most_bytes / n_models))
         n_problems = n_models * max(map(len, parts), default=0)
-        rows_of_duel = 2 * counts.sum() / np.count_nonzero(counts)
+        rows_of_duel = rows_of_duels.sum() / max(1, np.count_nonzero(rows_of_duels))
         own_hessians = isinstance(X, np.ndarray) and own_hessians_pay(
             rows_of_duel, n_weights, n_problems, most_bytes
         )
@@ -245,62 +253,67 @@ class Plan(NamedTuple):
 
 
 def tiles(
-    counts: NDArray[np.intp], n_weights: int, most_bytes: float
+    rows_of_duels: NDArray[np.intp], n_classes: int, n_weights: int, most_bytes: float
 ) -> Iterator[NDArray[np.intp]]:
     """Yield sets of duels to be solved together, each within the memory given.
 
-    Labels are cut into groups; a tile holds the duels between two groups. Duels of which not both
-    labels have rows are in none.
+    Labels are cut into groups; a tile holds the duels between two groups. Duels without rows are in
+    none.
 
     Parameters
     ----------
-    counts : ndarray of int, of shape (K,)
-        Number of rows of every label.
+    rows_of_duels : ndarray of int, of shape (P,)
+        Number of rows that every duel goes through; 0 for one that is not to be solved.
+    n_classes : int
+        Number of labels.
     n_weights : int
         Number of weights of a duel.
     most_bytes : float
         Memory for a tile.
     """
-    first, second = pairs(len(counts))
-    duels = np.flatnonzero((counts[first] > 0) & (counts[second] > 0))
+    duels = np.flatnonzero(rows_of_duels)
     if len(duels) == 0:
         return
-    rows = counts[first[duels]] + counts[second[duels]]
     # Per row of a duel: margins, changes and curvatures in both precisions. Per weight: the vectors
     # of conjugate gradients.
-    duel_bytes = 40 * rows.mean() + 80 * n_weights
+    duel_bytes = 40 * rows_of_duels[duels].mean() + 80 * n_weights
     duels_at_once = max(1.0, most_bytes / duel_bytes)
     if len(duels) <= duels_at_once:
         yield duels
         return
-    group = np.arange(len(counts)) // max(1, int(np.sqrt(duels_at_once)))
+    first, second = pairs(n_classes)
+    group = np.arange(n_classes) // max(1, int(np.sqrt(duels_at_once)))
     tile_of = group[first[duels]] * (group[-1] + 1) + group[second[duels]]
     for tile in np.unique(tile_of):
         yield duels[tile_of == tile]
 
 
 class ClassWeights(NamedTuple):
-    """Weights of the two sides of duels: given by code, balanced, or one."""
+    """Weights of the two sides of duels: given by code, balanced, or one.
+
+    Attributes
+    ----------
+    given : dict, "balanced" or None
+        What the user said.
+    n_classes : int
+        Number of labels.
+    side_totals : ndarray of shape (2, P)
+        How much the rows on the two sides of every duel weigh together.
+    """
 
     given: Any
-    label_weights: Floats
+    n_classes: int
+    side_totals: Floats
 
-    @classmethod
-    def of_rows(
-        cls, given: Any, codes: NDArray[np.intp], n_classes: int, weights: Floats | None
-    ) -> ClassWeights:
-        """Remember how much the rows of every label weigh together."""
-        return cls(given, np.bincount(codes, weights, minlength=n_classes).astype(np.float64))
-
-    def of_sides(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Return the weights of the first and the second labels of some duels."""
+    def of_sides(self, duels: NDArray[np.intp]) -> Floats:
+        """Return the weights of the first and the second sides of some duels, (2, n_duels)."""
         if self.given is None:
-            return np.ones(len(first)), np.ones(len(second))
+            return np.ones((2, len(duels)))
         if self.given == "balanced":
-            total = self.label_weights[first] + self.label_weights[second]
-            return total / (2 * self.label_weights[first]), total / (2 * self.label_weights[second])
-        by_code = np.array([self.given.get(code, 1.0) for code in range(len(self.label_weights))])
-        return by_code[first], by_code[second]
+            totals = self.side_totals[:, duels]
+            return totals.sum(axis=0) / (2 * totals)
+        by_code = np.array([self.given.get(code, 1.0) for code in range(self.n_classes)])
+        return np.stack([by_code[side[duels]] for side in pairs(self.n_classes)])
 
 
 def check_positive(name: str, value: Any) -> None:
@@ -327,14 +340,14 @@ def check_settings(engine: Any) -> None:
 
 def check_rows(
     engine: Any, X: Any, codes: Any, n_classes: int, sample_weight: Any
-) -> tuple[Any, NDArray[np.intp], Floats | None]:
-    """Validate training data: rows, codes and weights."""
-    codes = check_codes(codes, n_classes)
-    check_consistent_length(X, codes)
-    weights = None if sample_weight is None else check_sample_weight(sample_weight, codes)
+) -> tuple[Any, NDArray[Any], Floats | None]:
+    """Validate training data: rows, their feedback and weights."""
+    feedback = check_codes(codes, n_classes)
+    check_consistent_length(X, feedback)
+    weights = None if sample_weight is None else check_sample_weight(sample_weight, feedback)
     dtype = (np.float64, np.float32) if engine.dtype is None else np.dtype(engine.dtype)
     X = validate_data(engine, X, accept_sparse="csr", dtype=dtype)
-    return X, codes, weights
+    return X, feedback, weights
 
 
 def drop_weightless(weights: Floats | None, *arrays: Any) -> tuple[Floats | None, *tuple[Any, ...]]:

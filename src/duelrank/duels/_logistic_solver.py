@@ -230,7 +230,7 @@ def _evaluate(
     def part(b: int, block: Block) -> Floats:
         margins[b] = folded_margins(block, precise, dtype)
         wrong = wrong_side(margins[b])
-        block.blank_padding(wrong)
+        block.blank(wrong)
         losses[b] = loss(block, wrong)
         curved[b] = curvature(block, wrong)
         return pull(block, wrong)

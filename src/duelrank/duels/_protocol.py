@@ -7,6 +7,8 @@ as *codes*, integers 0..K−1, and any X that it says it takes:
 - ``fit(X, codes, n_classes, sample_weight=None)``: duel d learns from the rows whose code is
   ``first[d]`` or ``second[d]``, where ``first, second = pairs(n_classes)``. A label may have no
   rows: a one-sided duel is won by the label that was seen, an empty one has margin 0.
+  In place of codes there may be ranks, (n, K) floats of which the lower wins, for rows that tell
+  more than one label: duel d learns from the rows whose two ranks differ; NaN says nothing.
 - ``margins(X)`` → (n, P) floats: positive when ``second[d]`` wins, 0 when undecided.
 - ``probabilities(X)`` → (n, P) floats, optional: probability that ``second[d]`` wins.
 - ``margins_and_probabilities(X)`` → both, optional, where that is cheaper than one by one.
@@ -52,14 +54,22 @@ class Engine(CallbackSupportMixin, BaseEstimator):
     }
 
 
-def check_codes(codes: ArrayLike, n_classes: int) -> NDArray[np.intp]:
-    """Return codes as integers after checking that they lie in 0..K−1."""
+def check_codes(codes: ArrayLike, n_classes: int) -> NDArray[Any]:
+    """Return codes as integers after checking that they lie in 0..K−1, or ranks as floats."""
     array = np.asarray(codes)
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2, got {n_classes}.")
+    if array.ndim == 2 and array.dtype.kind in "iuf":
+        if array.shape[1] != n_classes:
+            raise ValueError(
+                f"codes must have one column per label if they are ranks: {n_classes}, "
+                f"got shape {array.shape}."
+            )
+        return array.astype(np.float64, copy=False)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
-            f"codes must be a vector of integers, got shape {array.shape} and dtype {array.dtype}."
+            "codes must be a vector of integers, or ranks with one column per label; "
+            f"got shape {array.shape} and dtype {array.dtype}."
         )
     if len(array) and (array.min() < 0 or array.max() >= n_classes):
         raise ValueError(

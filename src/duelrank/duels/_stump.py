@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from duelrank._pairs import n_pairs, pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import check_sample_weight, with_callbacks
 from duelrank.duels._protocol import Engine, check_codes
+from duelrank.duels._sides import count_sides, rows_of_duels
 
 
 class StumpDuels(Engine):
@@ -67,8 +67,9 @@ class StumpDuels(Engine):
         ----------
         X : array-like of shape (n, n_features)
             Finite numbers.
-        codes : array-like of int, of shape (n,)
-            Labels as integers 0..K−1.
+        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            ones and NaN say nothing.
         n_classes : int
             Number of labels K.
         sample_weight : array-like of shape (n,), default=None
@@ -79,21 +80,20 @@ class StumpDuels(Engine):
         self : StumpDuels
             The fitted engine.
         """
-        codes = check_codes(codes, n_classes)
-        check_consistent_length(X, codes)
-        weights = np.ones(len(codes))
+        feedback = check_codes(codes, n_classes)
+        check_consistent_length(X, feedback)
+        weights = np.ones(len(feedback))
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, codes)
+            weights = check_sample_weight(sample_weight, feedback)
         X = validate_data(self, X, dtype=(np.float64, np.float32), order="F")
         seen = weights > 0
         if not seen.all():
-            X, codes, weights = X[seen], codes[seen], weights[seen]
+            X, feedback, weights = X[seen], feedback[seen], weights[seen]
 
-        class_weights = np.bincount(codes, weights, minlength=n_classes).astype(np.float64)
-        best = _BestStumps(n_classes, class_weights)
+        best = _BestStumps(count_sides(feedback, n_classes, weights))
         with Progress(self, X.shape[1], "feature", self.verbose) as progress:
             for feature in range(X.shape[1]):
-                _search_feature(best, feature, X[:, feature], codes, weights)
+                _search_feature(best, feature, X[:, feature], feedback, n_classes, weights)
                 progress.step()
 
         self.feature_ = best.feature
@@ -150,10 +150,9 @@ class StumpDuels(Engine):
 class _BestStumps:
     """The best stump found so far of every duel; at first, the more frequent label."""
 
-    def __init__(self, n_classes: int, class_weights: NDArray[np.float64]) -> None:
-        n_duels = n_pairs(n_classes)
-        self.first, self.second = pairs(n_classes)
-        self.total = np.stack([class_weights[self.first], class_weights[self.second]], axis=1)
+    def __init__(self, sides: NDArray[np.float64]) -> None:
+        self.total = sides.T
+        n_duels = len(self.total)
         self.feature = np.zeros(n_duels, dtype=np.intp)
         self.threshold = np.full(n_duels, -np.inf)
         # Sums of fractions round: what differs by less counts as equal.
@@ -168,18 +167,15 @@ def _search_feature(
     best: _BestStumps,
     feature: int,
     values: NDArray[np.floating],
-    codes: NDArray[np.intp],
+    feedback: NDArray[Any],
+    n_classes: int,
     weights: NDArray[np.float64],
 ) -> None:
     """Improve every duel's stump with the thresholds of one feature."""
     by_value = np.argsort(values, kind="stable")
-    # Places of the rows of each label along the sorted feature, in increasing order.
-    by_code = np.argsort(codes[by_value], kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=int(best.second[-1]) + 1))
-    places_of = np.split(by_code, ends[:-1])
     values, weights = values[by_value], weights[by_value]
-    for duel, (a, b) in enumerate(zip(best.first, best.second, strict=True)):
-        _search_duel(best, duel, feature, values, weights, places_of[a], places_of[b])
+    for duel, (places, second_won) in enumerate(rows_of_duels(feedback[by_value], n_classes)):
+        _search_duel(best, duel, feature, values, weights, places, second_won > 0)
 
 
 def _search_duel(
@@ -188,13 +184,10 @@ def _search_duel(
     feature: int,
     values: NDArray[np.floating],
     weights: NDArray[np.float64],
-    first_places: NDArray[np.intp],
-    second_places: NDArray[np.intp],
+    places: NDArray[np.intp],
+    is_second: NDArray[np.bool_],
 ) -> None:
-    places = np.concatenate([first_places, second_places])
-    merged = np.argsort(places, kind="stable")  # two sorted runs: a merge
-    places = places[merged]
-    is_second = merged >= len(first_places)
+    """Improve one duel's stump; `places` are its rows along the sorted feature."""
     own = values[places]
     cuts = np.flatnonzero(own[1:] != own[:-1])  # a cut lies behind its row
     if len(cuts) == 0:

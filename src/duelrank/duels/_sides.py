@@ -1,0 +1,54 @@
+"""Which rows a duel learns from, and who won it in them.
+
+*Feedback* is codes, (n,) integers, or ranks, (n, K) floats: see `duelrank.feedback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank._pairs import pairs
+from duelrank.feedback import duels_won, outcomes
+
+
+def rows_of_duels(
+    feedback: NDArray[Any], n_classes: int, weights: NDArray[np.float64] | None = None
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the rows that every duel learns from, and whether the second label won, as 0 or 1.
+
+    A side whose rows all weigh nothing is left out.
+    """
+    by_code = split_by(feedback, n_classes) if feedback.ndim == 1 else []
+    for duel, (a, b) in enumerate(zip(*pairs(n_classes), strict=True)):
+        if feedback.ndim == 1:
+            sides = [by_code[a], by_code[b]]
+        else:
+            outcome = outcomes(feedback, np.array([duel]))[:, 0]
+            sides = [np.flatnonzero(outcome < 0), np.flatnonzero(outcome > 0)]
+        if weights is not None:
+            sides = [rows if np.any(weights[rows] > 0) else rows[:0] for rows in sides]
+        rows = np.concatenate(sides)
+        in_order = np.argsort(rows, kind="stable")
+        yield rows[in_order], (in_order >= len(sides[0])).astype(np.intp)
+
+
+def count_sides(
+    feedback: NDArray[Any], n_classes: int, weights: NDArray[np.floating] | None = None
+) -> NDArray[np.float64]:
+    """Sum the weights of the rows on the first and the second side of every duel, (2, P)."""
+    first, second = pairs(n_classes)
+    if feedback.ndim == 1:
+        of_label = np.bincount(feedback, weights, minlength=n_classes).astype(np.float64)
+        return np.stack([of_label[first], of_label[second]])
+    won = duels_won(feedback, weights)
+    return np.stack([won[first, second], won[second, first]])
+
+
+def split_by(numbers: NDArray[np.intp], n_parts: int) -> list[NDArray[np.intp]]:
+    """Return where every number 0..n_parts−1 is, in increasing order."""
+    ends = np.cumsum(np.bincount(numbers, minlength=n_parts))
+    return np.split(np.argsort(numbers, kind="stable"), ends[:-1])

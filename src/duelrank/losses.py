@@ -9,12 +9,14 @@ Section 2.1):
 - `hamming_distance`: number of labels whose places differ;
 - `zero_one_distance`: 1 if the rankings differ at all;
 - `kendall_tau`: the correlation 1 − 4 d / (K(K−1)) in [−1, 1], d the Kendall distance;
+- `partial_kendall_tau`: the same over the label pairs that a partial ranking puts in order;
 - `top_k_loss`: 1 if the observed label is not among the first k.
 
 Each takes (n, K) ranks, or (K,) for one row, and returns one number a row.
 
 The scorers plug into ``cross_validate`` and ``GridSearchCV``. `top_k_scorer` needs only the
-labels. The others need the true rankings, which reach them as the metadata ``ranks_true``
+labels. The others need the true rankings. Where rankings are what is learned, these are y, and
+there is nothing to do. Where labels are, the rankings reach them as the metadata ``ranks_true``
 (columns in the order of the sorted labels)::
 
     sklearn.set_config(enable_metadata_routing=True)
@@ -36,9 +38,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
+from duelrank._label_ranker import is_ranks, ranks_by_label
 from duelrank._sklearn import MetadataRequester, check_sample_weight
+from duelrank.feedback import check_feedback
 from duelrank.rankers import predict_ranks
-from duelrank.rankings import check_k, check_ranks, codes_from_labels
+from duelrank.rankings import check_k, check_ranks, codes_from_labels, is_full
 
 __all__ = [
     "RankingScorer",
@@ -49,6 +53,7 @@ __all__ = [
     "kendall_distance_scorer",
     "kendall_tau",
     "kendall_tau_scorer",
+    "partial_kendall_tau",
     "spearman_distance",
     "top_k_loss",
     "top_k_scorer",
@@ -160,6 +165,45 @@ def kendall_tau(ranks_true: ArrayLike, ranks_pred: ArrayLike) -> Any:
     return 1 - 4 * _kendall_distance(true, pred) / (n_classes * (n_classes - 1))
 
 
+def partial_kendall_tau(
+    ranks_true: ArrayLike, ranks_pred: ArrayLike, *, unplaced: str = "auto"
+) -> NDArray[np.float64]:
+    """Return Kendall's τ over the label pairs that the true rankings put in order.
+
+    Parameters
+    ----------
+    ranks_true : array-like of shape (n, K)
+        Rankings that may have ties and leave labels out (NaN), as `DuelRanker` learns from.
+    ranks_pred : array-like of shape (n, K)
+        Full rankings.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        Where labels are that are left out; see `duelrank.feedback.check_feedback`.
+
+    Returns
+    -------
+    tau : ndarray of shape (n,)
+        Share of these pairs in the right order minus the share in the wrong one; NaN for a row
+        that puts none in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> partial_kendall_tau([[1, 2, np.nan], [1, np.nan, np.nan]], [[1, 2, 3], [2, 3, 1]])
+    array([1., 0.])
+    """
+    true = check_feedback(ranks_true, unplaced=unplaced, name="ranks_true").ranks
+    pred = np.atleast_2d(check_ranks(ranks_pred, n_classes=true.shape[1], name="ranks_pred"))
+    check_consistent_length(true, pred)
+    told, right = np.zeros(len(true)), np.zeros(len(true))
+    for label in range(true.shape[1] - 1):
+        gap = true[:, [label]] - true[:, label + 1 :]
+        decided = (gap != 0) & ~np.isnan(gap)
+        agree = (gap < 0) == (pred[:, [label]] < pred[:, label + 1 :])
+        told += np.count_nonzero(decided, axis=1)
+        right += np.count_nonzero(decided & agree, axis=1)
+    return np.divide(2 * right - told, told, out=np.full(len(true), np.nan), where=told > 0)
+
+
 def top_k_loss(codes: ArrayLike, ranks: ArrayLike, k: int) -> Any:
     """Return 1 where the observed label is not among the first k.
 
@@ -204,15 +248,23 @@ class RankingScorer(MetadataRequester):
         Function of (n, K) true and predicted ranks that returns one number a row.
     greater_is_better : bool, default=True
         Distances are smaller when better: their scores are negated.
+    partial_measure : callable, default=None
+        The measure for true rankings that have ties or leave labels out; NaN for rows that have
+        none. By default such rankings are refused.
     """
 
     def __init__(
-        self, measure: Callable[[Any, Any], Any], *, greater_is_better: bool = True
+        self,
+        measure: Callable[[Any, Any], Any],
+        *,
+        greater_is_better: bool = True,
+        partial_measure: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         if not callable(measure):
             raise TypeError(f"measure must be a function of two rank arrays, got {measure!r}.")
         self.measure = measure
         self.greater_is_better = greater_is_better
+        self.partial_measure = partial_measure
 
     def __call__(
         self,
@@ -230,23 +282,30 @@ class RankingScorer(MetadataRequester):
             Ranked by its ``decision_function`` or ``predict_proba``.
         X : array-like of shape (n, n_features)
             Query points.
-        y : ignored
-            The labels play no part.
-        ranks_true : array-like of shape (n, K)
+        y : array-like of shape (n,) or (n, K)
+            Labels, which play no part; or the true ranks, in place of `ranks_true`.
+        ranks_true : array-like of shape (n, K), default=None
             True ranks; columns follow ``estimator.classes_``, unless they are those of a
             dataframe and named by the labels.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
         """
+        name = "ranks_true"
+        if ranks_true is None and is_ranks(y):
+            ranks_true, name = y, "y"
         if ranks_true is None:
             raise ValueError(
                 f"{self!r} needs the true rankings: request them with "
                 "set_score_request(ranks_true=True) and pass params={'ranks_true': ranks}."
             )
         predicted = predict_ranks(estimator, X)
-        in_order = _columns_by_label(ranks_true, estimator.classes_)
-        truth = check_ranks(in_order, n_classes=predicted.shape[1], name="ranks_true")
-        score = _average(self.measure(truth, predicted), sample_weight)
+        truth = ranks_by_label(ranks_true, estimator.classes_)
+        if self.partial_measure is not None and not is_full(truth):
+            values = self.partial_measure(truth, predicted)
+        else:
+            truth = check_ranks(truth, n_classes=predicted.shape[1], name=name)
+            values = self.measure(truth, predicted)
+        score = _average(values, sample_weight)
         return score if self.greater_is_better else -score
 
     # The body is never used: its signature tells metadata routing what may be requested.
@@ -301,8 +360,8 @@ class TopKScorer(MetadataRequester):
 
 
 def kendall_tau_scorer() -> RankingScorer:
-    """Return a scorer for the mean Kendall τ to the true rankings."""
-    return RankingScorer(kendall_tau)
+    """Return a scorer for the mean Kendall τ to the true rankings, full or partial."""
+    return RankingScorer(kendall_tau, partial_measure=partial_kendall_tau)
 
 
 def kendall_distance_scorer() -> RankingScorer:
@@ -343,15 +402,12 @@ def _check_both(
     return true, pred
 
 
-def _columns_by_label(ranks: Any, classes: Any) -> Any:
-    """Put the columns of a dataframe in the order of the classes, if it is named by them."""
-    labels = np.asarray(classes).tolist()
-    columns = list(getattr(ranks, "columns", []))
-    if set(columns) == set(labels):
-        return np.stack([np.asarray(ranks[label]) for label in labels], axis=1)
-    return ranks
-
-
 def _average(values: Any, sample_weight: Any) -> float:
-    weights = None if sample_weight is None else check_sample_weight(sample_weight, values)
-    return float(np.average(values, weights=weights))
+    """Average what is known; NaN if nothing is."""
+    weights = np.ones(len(values))
+    if sample_weight is not None:
+        weights = check_sample_weight(sample_weight, values)
+    known = ~np.isnan(values)
+    if not np.any(weights[known] > 0):
+        return float("nan")
+    return float(np.average(values[known], weights=weights[known]))

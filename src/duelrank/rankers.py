@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
-from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, get_tags
+from sklearn.base import clone, is_classifier
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from duelrank._label_ranker import LabelRanker, encode
 from duelrank._pairs import beats_from_square, n_pairs, square
 from duelrank._sklearn import (
     CallbackSupportMixin,
@@ -126,10 +126,11 @@ def _engine_has_probabilities(ranker: DuelRanker) -> bool:
     return hasattr(getattr(ranker, "duels_", None) or ranker._make_engine(), "probabilities")
 
 
-class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class DuelRanker(CallbackSupportMixin, LabelRanker):
     """Rank all labels of a point by the duels they win.
 
-    One binary classifier is fitted for every two labels, on their rows alone. The duels of a
+    One binary classifier is fitted for every two labels, on the rows alone that tell which of the
+    two comes first: those with one of them as label, or with a ranking of both. The duels of a
     point form a tournament, and labels are ranked by 1 + the number of duels they lose
     (Copeland's rule; Clémençon & Vogel 2020). Where the duels contradict each other, labels tie;
     by default the tie is broken by evidence, not by the order in which labels happen to be listed.
@@ -174,6 +175,12 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     verbose : bool, default=False
         Whether the engine shows its progress on standard error. With scikit-learn 1.9 or newer,
         ``set_callbacks(sklearn.callback.ProgressBar())`` draws a bar instead.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        What it means that a row of ranks leaves labels out:
+
+        - "behind": they come behind all labels that it places, as in a top-m list;
+        - "unknown": they are missing by accident and may be anywhere;
+        - "auto": "behind" if every row fills the places 1..m, "unknown" if some row has a gap.
 
     Attributes
     ----------
@@ -183,6 +190,10 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The fitted engine.
     label_order_ : ndarray of int, of shape (K,)
         The order that decides what the evidence does not: codes, favoured label first.
+    unplaced_ : {"behind", "unknown"}
+        What labels left out were taken for.
+    n_silent_rows_ : int
+        Number of rows that told nothing, because they place no label ahead of another.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -213,6 +224,7 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        unplaced: str = "auto",
     ) -> None:
         self.estimator = estimator
         self.aggregation = aggregation
@@ -220,6 +232,7 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.unplaced = unplaced
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> DuelRanker:
@@ -229,8 +242,11 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like, dataframe or sparse matrix of shape (n, n_features)
             Whatever the engine takes.
-        y : array-like of shape (n,)
-            Class labels, at least two different ones.
+        y : array-like of shape (n,) or (n, K)
+            Class labels, at least two different ones; or ranks, one column per label, 1 for the
+            best and NaN for labels without a place. Labels at the same place are tied, which says
+            nothing about their duel; `duelrank.rankings.ranks_from_lists` makes ranks of top-m
+            lists. The columns of a dataframe name the labels; those of an array are 0..K−1.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows.
         **fit_params : dict
@@ -253,13 +269,15 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 "a classifier with predict_proba does, for example CalibratedClassifierCV."
             )
         metadata = route_fit_metadata(self, sample_weight, fit_params)
-        classes, codes = _encode(X, y)
+        targets = encode(self, X, y, self.unplaced)
+        classes = targets.classes
         rng = check_random_state(self.random_state)
         label_order = rng.permutation(len(classes))
         self._configure(engine, classes, rng)
-        self._fit_engine(engine, X, codes, len(classes), metadata)
+        self._fit_engine(engine, X, targets.feedback, len(classes), metadata)
 
         self.classes_ = classes
+        self.unplaced_, self.n_silent_rows_ = targets.unplaced, targets.n_silent_rows
         self.label_order_ = np.arange(len(classes)) if self.ties == "index" else label_order
         self.duels_ = engine
         for name in ("n_features_in_", "feature_names_in_"):
@@ -268,22 +286,6 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             elif hasattr(self, name):
                 delattr(self, name)
         return self
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable label of every point.
-
-        Parameters
-        ----------
-        X : array-like with n rows
-            Query points.
-
-        Returns
-        -------
-        labels : ndarray of shape (n,)
-            First column of `predict_order`.
-        """
-        scores = self._label_scores(X)
-        return self.classes_[np.argmax(scores, axis=1)]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores whose descending order is the ranking.
@@ -301,8 +303,7 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             placed behind, plus such a term. No two scores of a row are equal. For two labels,
             as scikit-learn has it, the score of the second minus that of the first.
         """
-        scores = self._label_scores(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        return super().decision_function(X)
 
     @available_if(_engine_has_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -330,56 +331,6 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 for block in self._tournament_blocks(X, with_probabilities=True)
             ]
         )
-
-    def predict_ranks(self, X: Any) -> NDArray[np.int64]:
-        """Return the place of every label.
-
-        Parameters
-        ----------
-        X : array-like with n rows
-            Query points.
-
-        Returns
-        -------
-        ranks : ndarray of int, of shape (n, K)
-            ``ranks[i, k]`` is the place of ``classes_[k]``: 1 is the most probable.
-        """
-        return ranks_from_scores(self._label_scores(X))
-
-    def predict_order(self, X: Any) -> NDArray[Any]:
-        """Return all labels from most to least probable.
-
-        Parameters
-        ----------
-        X : array-like with n rows
-            Query points.
-
-        Returns
-        -------
-        order : ndarray of labels, of shape (n, K)
-            One row per point, most probable label first.
-        """
-        scores = self._label_scores(X)
-        return self.classes_[order_from_scores(scores)]
-
-    def predict_top(self, X: Any, k: int) -> NDArray[Any]:
-        """Return the k most probable labels.
-
-        Parameters
-        ----------
-        X : array-like with n rows
-            Query points.
-        k : int
-            How many labels, from 1 to K.
-
-        Returns
-        -------
-        top : ndarray of labels, of shape (n, k)
-            One row per point, most probable label first.
-        """
-        check_is_fitted(self)
-        check_k(k, len(self.classes_))
-        return self.predict_order(X)[:, :k]
 
     def tournament(self, X: Any) -> Tournaments:
         """Return the duels behind the rankings, for explanation.
@@ -453,11 +404,11 @@ class DuelRanker(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 _refuse_class_weights(name, value)
 
     def _fit_engine(
-        self, engine: Any, X: Any, codes: Any, n_classes: int, metadata: dict[str, Any]
+        self, engine: Any, X: Any, feedback: Any, n_classes: int, metadata: dict[str, Any]
     ) -> None:
         """Fit the engine, as a subtask of this fit where there are callbacks."""
         with fit_of_subestimator(self, engine, "duels"):
-            engine.fit(X, codes, n_classes, **metadata)
+            engine.fit(X, feedback, n_classes, **metadata)
 
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -590,25 +541,6 @@ def _scores_pairs(estimator: Any) -> bool:
         is_parameter(name, "decision_function_shape") and value == "ovo"
         for name, value in estimator.get_params().items()
     )
-
-
-def _encode(X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the sorted labels and the codes of y."""
-    if y is None:
-        raise ValueError("DuelRanker requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
-    if y.dtype == object and any(label is None or label != label for label in y.tolist()):
-        raise ValueError("y contains NaN or None; every row needs a label.")
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    check_consistent_length(X, y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y must hold at least two different classes to rank, got {len(classes)} "
-            f"{'class' if len(classes) == 1 else 'classes'}: {classes.tolist()}."
-        )
-    return classes, codes
 
 
 def _weights_by_code(weights: dict[Any, float], classes: NDArray[Any]) -> dict[int, float]:

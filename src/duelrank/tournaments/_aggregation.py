@@ -82,7 +82,7 @@ def copeland_from_wins(
         evidence = np.round(expected, EVIDENCE_DECIMALS)
     else:
         evidence = n_classes - 1.0 - place
-    return _without_ties(wins + _tie_term(evidence), place)
+    return without_ties(wins + _tie_term(evidence), place)
 
 
 def needs_expected_wins(ties: str, n_classes: int) -> bool:
@@ -140,7 +140,7 @@ def _wins_of_order(order: NDArray[np.intp]) -> NDArray[np.float64]:
     return wins
 
 
-def _without_ties(scores: NDArray[np.float64], place: NDArray[np.intp]) -> NDArray[np.float64]:
+def without_ties(scores: NDArray[np.float64], place: NDArray[np.intp]) -> NDArray[np.float64]:
     """Lower equal scores by the smallest steps there are; the label with the lower place leads."""
     in_order = np.sort(scores, axis=-1)
     tied = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=-1))

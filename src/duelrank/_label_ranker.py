@@ -1,0 +1,250 @@
+"""What all rankers share: targets in any form, and every form of a ranking out of scores.
+
+`encode` turns what users call y into *targets*: labels, top-m lists or rankings become codes or
+ranks whose columns follow `classes`. `LabelRanker` is the parent of the estimators that rank: they
+say how labels score, it does the rest.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from duelrank.feedback import check_feedback, feedback_from_codes, reveals_nothing, single_labels
+from duelrank.rankings import check_k, order_from_scores, ranks_from_scores
+
+
+class Targets(NamedTuple):
+    """What the rows are to be learned from.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (K,)
+        The labels, sorted.
+    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K)
+        Codes if every row tells one label, else ranks in which equal ones and NaN say nothing.
+    unplaced : {"behind", "unknown"}
+        Where labels without a place are taken to be.
+    n_silent_rows : int
+        Number of rows that say nothing at all.
+    """
+
+    classes: NDArray[Any]
+    feedback: NDArray[Any]
+    unplaced: str
+    n_silent_rows: int
+
+    @property
+    def ranks(self) -> NDArray[np.float64]:
+        """Return the feedback as ranks, also if it is labels."""
+        if self.feedback.ndim == 1:
+            return feedback_from_codes(self.feedback, len(self.classes))
+        return self.feedback
+
+
+def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto") -> Targets:
+    """Return the labels and the feedback in y, a vector of labels or an (n, K) array of ranks.
+
+    Parameters
+    ----------
+    ranker : estimator
+        Whose fit it is, for the error message.
+    X : array-like with n rows
+        The points.
+    y : array-like of shape (n,) or (n, K)
+        Labels, or ranks. The columns of a dataframe name the labels; otherwise they are 0..K−1.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        As in `check_feedback`.
+    """
+    if y is None:
+        raise ValueError(
+            f"{type(ranker).__name__} requires y to be passed, but the target y is None."
+        )
+    if is_ranks(y):
+        return _encode_ranks(X, y, unplaced)
+    y = column_or_1d(y, warn=True)
+    if y.dtype == object and any(label is None or label != label for label in y.tolist()):
+        raise ValueError("y contains NaN or None; every row needs a label.")
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    check_consistent_length(X, y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two different classes to rank, got {len(classes)} "
+            f"{'class' if len(classes) == 1 else 'classes'}: {classes.tolist()}."
+        )
+    return Targets(classes, codes, "behind", 0)
+
+
+def is_ranks(y: Any) -> bool:
+    """Tell ranks, with a column for every label, from a vector of labels."""
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, (list, tuple)) and len(y) and hasattr(y[0], "__len__"):
+        return not isinstance(y[0], (str, bytes)) and len(y[0]) > 1
+    return shape is not None and len(shape) == 2 and shape[1] > 1
+
+
+def ranks_by_label(ranks: Any, classes: NDArray[Any]) -> Any:
+    """Put the columns of a dataframe in the order of the classes, if it is named by them."""
+    labels = np.asarray(classes).tolist()
+    columns = list(getattr(ranks, "columns", []))
+    if set(columns) == set(labels):
+        return np.stack([np.asarray(ranks[label]) for label in labels], axis=1)
+    return ranks
+
+
+def _encode_ranks(X: Any, y: Any, unplaced: str) -> Targets:
+    check_consistent_length(X, y)
+    columns = list(getattr(y, "columns", []))
+    if columns:
+        classes = np.unique(np.asarray(columns))
+        if len(classes) != len(columns):
+            raise ValueError(f"y must name every label once in its columns, got {columns}.")
+        y = ranks_by_label(y, classes)
+    ranks, unplaced = check_feedback(y, unplaced=unplaced, name="y")
+    if not columns:
+        classes = np.arange(ranks.shape[1])
+    n_silent = int(np.count_nonzero(reveals_nothing(ranks)))
+    if n_silent == len(ranks):
+        raise ValueError(
+            "y must place one label ahead of another in at least one row; no row does"
+            f"{', labels without a place being anywhere' if unplaced == 'unknown' else ''}."
+        )
+    if n_silent:
+        warnings.warn(
+            f"{n_silent} of {len(ranks)} rows of y place no label ahead of another and say "
+            "nothing.",
+            UserWarning,
+            stacklevel=4,
+        )
+    codes = single_labels(ranks)
+    return Targets(classes, ranks if codes is None else codes, unplaced, n_silent)
+
+
+class LabelRanker(ClassifierMixin, BaseEstimator):
+    """Parent of estimators that rank: children have `classes_` and a method `_label_scores`.
+
+    ``_label_scores(X)`` returns (n, K) scores, no two equal in a row: their descending order is the
+    ranking.
+    """
+
+    classes_: NDArray[Any]
+
+    def _label_scores(self, X: Any) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of every point.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+            First column of `predict_order`.
+        """
+        scores = self._label_scores(X)
+        return self.classes_[np.argmax(scores, axis=1)]
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores whose descending order is the ranking.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        scores : ndarray of shape (n, K), or (n,) for two labels
+            No two scores of a row are equal. For two labels, as scikit-learn has it, the score of
+            the second minus that of the first.
+        """
+        scores = self._label_scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict_ranks(self, X: Any) -> NDArray[np.int64]:
+        """Return the place of every label.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        ranks : ndarray of int, of shape (n, K)
+            ``ranks[i, k]`` is the place of ``classes_[k]``: 1 is the most probable.
+        """
+        return ranks_from_scores(self._label_scores(X))
+
+    def predict_order(self, X: Any) -> NDArray[Any]:
+        """Return all labels from most to least probable.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+
+        Returns
+        -------
+        order : ndarray of labels, of shape (n, K)
+            One row per point, most probable label first.
+        """
+        scores = self._label_scores(X)
+        return self.classes_[order_from_scores(scores)]
+
+    def predict_top(self, X: Any, k: int) -> NDArray[Any]:
+        """Return the k most probable labels.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+        k : int
+            How many labels, from 1 to K.
+
+        Returns
+        -------
+        top : ndarray of labels, of shape (n, k)
+            One row per point, most probable label first.
+        """
+        check_is_fitted(self)
+        check_k(k, len(self.classes_))
+        return self.predict_order(X)[:, :k]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return how good the rankings are: accuracy for labels, Kendall's τ for rankings.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+        y : array-like of shape (n,) or (n, K)
+            Labels, or ranks; of these only the pairs of labels count whose order a row tells.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            Share of the points whose first label is theirs, or the mean τ of the rows that place
+            one label ahead of another.
+        """
+        if not is_ranks(y):
+            return float(super().score(X, y, sample_weight))
+        # Losses know the rankers, so they come in late.
+        from duelrank.losses import kendall_tau_scorer
+
+        return kendall_tau_scorer()(self, X, y, sample_weight=sample_weight)

@@ -262,6 +262,17 @@ def test_least_certain_duel_of_a_cycle_is_reversed():
         np.testing.assert_array_equal(order, [[2, 1, 0]])
 
 
+def test_expected_wins_rank_by_the_sum_of_probabilities(rng):
+    margins = random_margins(rng, 50, 5)
+    ranker = ranker_of(5, aggregation="expected_wins")
+    tournament = ranker.tournament(margins)
+    off_diagonal = np.where(np.eye(5, dtype=bool), 0, tournament.probabilities)
+    np.testing.assert_array_equal(
+        ranker.predict_ranks(margins), ranks_from_scores(off_diagonal.sum(axis=2))
+    )
+    assert np.any(ranker.predict_ranks(margins) != ranker_of(5).predict_ranks(margins))
+
+
 def test_coupling_aggregation_ranks_by_posterior(rng):
     margins = random_margins(rng, 50, 5)
     ranker = ranker_of(5, aggregation="coupling")

@@ -267,7 +267,9 @@ def test_duels_without_probabilities(iris):
     assert "gaps are not known" in page.text
 
 
-@pytest.mark.parametrize("aggregation", ["copeland", "coupling", "feedback_arc_set"])
+@pytest.mark.parametrize(
+    "aggregation", ["copeland", "expected_wins", "coupling", "feedback_arc_set"]
+)
 @pytest.mark.parametrize("ties", ["probability", "feedback_arc_set", "random", "index"])
 def test_every_way_to_rank_is_explained(digits, aggregation, ties):
     X, y = digits

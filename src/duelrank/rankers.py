@@ -50,6 +50,7 @@ from duelrank.tournaments._aggregation import (
     aggregate,
     copeland_from_wins,
     needs_expected_wins,
+    soft_from_wins,
 )
 from duelrank.tournaments._coupling import posteriors_from_probabilities, project_onto_order
 
@@ -143,10 +144,12 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         given by label. None means ``LogisticDuels()``, logistic regressions solved together; to
         search over their parameters, pass it: ``DuelRanker(LogisticDuels())`` has
         ``estimator__C``.
-    aggregation : {"copeland", "coupling", "feedback_arc_set"}, default="copeland"
+    aggregation : {"copeland", "expected_wins", "coupling", "feedback_arc_set"}, default="copeland"
         How a tournament becomes a ranking:
 
         - "copeland": by the number of duels won;
+        - "expected_wins": by the number of duels that a label can expect to win, the sum of its
+          duel probabilities (a soft Borda count): close duels count for little;
         - "coupling": by the posterior that fits the duels' probabilities best (Wu, Lin & Weng
           2004, second method);
         - "feedback_arc_set": so that the fewest duels are contradicted, exactly where cycles have
@@ -163,9 +166,9 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         - "index": the order of `classes_`, reproducible and arbitrary.
 
         With the aggregation "feedback_arc_set" it decides between equally small sets; with
-        "coupling", posteriors too close or too small to tell apart are decided by duels won and
-        then by `ties`. What the evidence cannot decide, a duel with margin 0 included, goes by
-        the order drawn at fit.
+        "expected_wins" and "coupling", what is too close or too small to tell apart is decided by
+        duels won and then by `ties`. What the evidence cannot decide, a duel with margin 0
+        included, goes by the order drawn at fit.
     n_jobs : int, default=None
         Number of jobs over the duels, for engines that have `n_jobs` and leave it None.
     random_state : int, RandomState instance or None, default=None
@@ -299,8 +302,9 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         -------
         scores : ndarray of shape (n, K), or (n,) for two labels
             With "copeland" the number of duels won plus a term between −1/2 and 1/2 that breaks
-            ties; with "coupling" the posterior; with "feedback_arc_set" the number of labels
-            placed behind, plus such a term. No two scores of a row are equal. For two labels,
+            ties; with "expected_wins" the number a label can expect to win; with "coupling" the
+            posterior; with "feedback_arc_set" the number of labels placed behind, plus such a term.
+            No two scores of a row are equal. For two labels,
             as scikit-learn has it, the score of the second minus that of the first.
         """
         return super().decision_function(X)
@@ -417,15 +421,17 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         return np.concatenate([block.scores for block in self._tournament_blocks(X)])
 
     def _counted_scores(self, X: Any) -> NDArray[np.float64]:
-        with_expected = needs_expected_wins(self.ties, len(self.classes_))
+        soft = self.aggregation == "expected_wins"
+        with_expected = soft or needs_expected_wins(self.ties, len(self.classes_))
         wins, expected = self.duels_.wins(X, self.label_order_, with_expected=with_expected)
-        return copeland_from_wins(wins, expected, self.ties, self.label_order_)
+        copeland = copeland_from_wins(wins, expected, self.ties, self.label_order_)
+        return soft_from_wins(copeland, expected) if soft else copeland
 
     def _counting_suffices(self) -> bool:
         """Tell whether scores follow from the duels that labels win and expect to win."""
         return (
             hasattr(self.duels_, "wins")
-            and self.aggregation == "copeland"
+            and self.aggregation in ("copeland", "expected_wins")
             and self.ties != "feedback_arc_set"
         )
 

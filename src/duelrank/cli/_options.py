@@ -11,7 +11,7 @@ DELIMITERS = {"tab": "\t", "\\t": "\t"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 ENGINES = ("logistic", "logistic-cv", "stumps", "forest", "boosting")
-AGGREGATIONS = ("copeland", "coupling", "feedback_arc_set")
+AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
 TIES = ("probability", "feedback_arc_set", "random", "index")
 
 

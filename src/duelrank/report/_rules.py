@@ -4,6 +4,10 @@ from __future__ import annotations
 
 RANKED_BY = {
     "copeland": "Labels are ranked by the number of duels they win.",
+    "expected_wins": (
+        "Labels are ranked by the number of duels they can expect to win: the sum of their duel "
+        "probabilities."
+    ),
     "coupling": (
         "Labels are ranked by the posterior that fits the duels’ probabilities best "
         "(pairwise coupling)."

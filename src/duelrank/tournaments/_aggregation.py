@@ -18,7 +18,7 @@ from duelrank.tournaments._copeland import count_losses
 from duelrank.tournaments._coupling import posteriors_from_probabilities
 from duelrank.tournaments._feedback_arc_set import solve
 
-AGGREGATIONS = ("copeland", "coupling", "feedback_arc_set")
+AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
 TIES = ("probability", "feedback_arc_set", "random", "index")
 
 EVIDENCE_DECIMALS = 10  # of expected wins
@@ -44,7 +44,7 @@ def aggregate(
         Tournaments.
     evidence : ndarray of shape (n, K, K)
         Probability that a beats b minus one half, antisymmetric.
-    aggregation : {"copeland", "coupling", "feedback_arc_set"}
+    aggregation : {"copeland", "expected_wins", "coupling", "feedback_arc_set"}
         What the score is made of.
     ties : {"probability", "feedback_arc_set", "random", "index"}
         What decides where the aggregation does not. "random" and "index" both leave it to the
@@ -56,6 +56,9 @@ def aggregate(
         order, exact = solve(_lexicographic(beats, evidence, ties))
         return Outcome(_wins_of_order(order) + _tie_term(expected_wins(evidence)), exact)
     wins = beats.shape[-1] - 1 - count_losses(beats)
+    if aggregation == "expected_wins":
+        copeland, exact = aggregate(beats, evidence, "copeland", ties)
+        return Outcome(soft_from_wins(copeland, expected_wins(evidence)), exact)
     if ties == "feedback_arc_set" and beats.shape[-1] > 2:
         order, exact = solve(_inside_ties(_lexicographic(beats, evidence, ties), wins))
         return Outcome(wins + _tie_term(_wins_of_order(order)), exact)
@@ -83,6 +86,14 @@ def copeland_from_wins(
     else:
         evidence = n_classes - 1.0 - place
     return without_ties(wins + _tie_term(evidence), place)
+
+
+def soft_from_wins(
+    copeland: NDArray[np.float64], expected: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Score by duels that can be expected to be won; equal ones go by their Copeland scores."""
+    expected = np.round(expected, EVIDENCE_DECIMALS)
+    return _decreasing_along(expected, np.lexsort((-copeland, -expected), axis=-1))
 
 
 def needs_expected_wins(ties: str, n_classes: int) -> bool:

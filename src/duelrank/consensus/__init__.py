@@ -1,0 +1,51 @@
+"""Consensus: one ranking that stands for many.
+
+A *group* is n rankings of the same K labels, (n, K) ranks; arrays hold g groups, (g, n, K), and
+every group has a consensus of its own. Rankings may be partial, tied and weighted, as everywhere in
+`duelrank.feedback`: the lower of two ranks wins a duel, and ties and NaN say nothing about it.
+``won[a, b]`` is the weight of the rankings that place a ahead of b.
+
+- `borda`: by the share of duels won, the mean rank where every label is placed;
+- `copeland`: by the number of labels that a majority places behind;
+- `kemeny`: the ranking that contradicts the fewest of the duels, the median for Kendall's distance;
+- `plackett_luce`: weights of the labels under which the rankings are most probable.
+
+A consensus must be decided where the rankings do not: what is left of ties goes by an order of the
+labels drawn from `random_state`, one for all groups, and never by their index.
+
+>>> ranks = [[1, 2, 3], [1, 3, 2], [2, 3, 1]]
+>>> borda(ranks)
+array([1, 3, 2])
+>>> kemeny([ranks, [[2, 1, 3], [3, 1, 2], [3, 2, 1]]])
+array([[1, 3, 2],
+       [3, 1, 2]])
+"""
+
+from duelrank.consensus._groups import duels_won_by_group
+from duelrank.consensus._medians import (
+    MEDIANS,
+    borda,
+    borda_ranks,
+    borda_scores,
+    copeland,
+    copeland_ranks,
+    kemeny,
+    kemeny_ranks,
+    majority_scores,
+)
+from duelrank.consensus._plackett_luce import plackett_luce, plackett_luce_weights
+
+__all__ = [
+    "MEDIANS",
+    "borda",
+    "borda_ranks",
+    "borda_scores",
+    "copeland",
+    "copeland_ranks",
+    "duels_won_by_group",
+    "kemeny",
+    "kemeny_ranks",
+    "majority_scores",
+    "plackett_luce",
+    "plackett_luce_weights",
+]

@@ -1,0 +1,305 @@
+"""Rankings in the middle of others, all read off the duels that labels win.
+
+The public functions take rankings. Their kernels take ``won`` (g, K, K), whichever way it was
+summed, and a `label_order` (K,) of codes, the favoured label first, for ties.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from duelrank.consensus._groups import Groups, check_groups, duels_won_by_group
+from duelrank.rankings import order_from_scores, ranks_from_order
+from duelrank.tournaments._feedback_arc_set import MAX_SUBSETS_SIZE, solve
+
+# Sums of weights in another order differ by rounding. Scores are compared on a grid, a binary one,
+# as shares of few rankings lie on it or at least not halfway between two of its points.
+GRID = 2.0**33
+# Majorities below this share of the weight are rounding errors of weights that cancel out.
+NEGLIGIBLE = 1e-12
+
+
+def borda(
+    ranks: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    unplaced: str = "auto",
+    random_state: Any = None,
+) -> NDArray[np.int64]:
+    """Rank labels by the share of duels that they win.
+
+    The score of a label is the sum over all others of the share of the rankings that place it
+    ahead, among those that tell; one half if none does. For full rankings this is the order of the
+    mean ranks (Borda's count). Labels that are missing at random bias nothing.
+
+    Parameters
+    ----------
+    ranks : array-like of shape (n, K) or (g, n, K)
+        Rankings, in one group or in g of them. Places from 1 to K, NaN for labels not placed; tied
+        labels share a place. A row of NaN says nothing, so smaller groups may be filled up with it.
+    weights : array-like of shape (n,) or (g, n), default=None
+        Weights of the rankings, not negative; 1 by default.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere;
+        "auto" is "unknown" if some ranking of any group leaves a place vacant, else "behind".
+    random_state : int, RandomState instance or None, default=None
+        Draws the order of the labels that decides ties.
+
+    Returns
+    -------
+    ranks : ndarray of int, of shape (K,) or (g, K)
+        The consensus: place of every label, 1 = best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> borda([[1, 2, 3], [1, 3, 2], [3, 1, 2]])
+    array([1, 2, 3])
+    >>> borda([[1, 3, np.nan], [np.nan, 1, 3], [1, np.nan, 3]])  # labels missing here and there
+    array([1, 2, 3])
+    """
+    groups = check_groups(ranks, weights, unplaced)
+    return _of_groups(groups, borda_ranks, random_state)
+
+
+def copeland(
+    ranks: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    unplaced: str = "auto",
+    random_state: Any = None,
+) -> NDArray[np.int64]:
+    """Rank labels by the number of labels that a majority places behind them.
+
+    An even duel counts one half for both; equal numbers go by the score of `borda`. A label that
+    wins all of its duels (Condorcet's winner) comes first.
+
+    Parameters
+    ----------
+    ranks : array-like of shape (n, K) or (g, n, K)
+        Rankings, in one group or in g of them. Places from 1 to K, NaN for labels not placed; tied
+        labels share a place. A row of NaN says nothing, so smaller groups may be filled up with it.
+    weights : array-like of shape (n,) or (g, n), default=None
+        Weights of the rankings, not negative; 1 by default.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere;
+        "auto" is "unknown" if some ranking of any group leaves a place vacant, else "behind".
+    random_state : int, RandomState instance or None, default=None
+        Draws the order of the labels that decides ties.
+
+    Returns
+    -------
+    ranks : ndarray of int, of shape (K,) or (g, K)
+        The consensus: place of every label, 1 = best.
+
+    Examples
+    --------
+    The majority prefers label 0 to any other, which its mean rank does not show:
+
+    >>> ranks = [[1, 2, 3, 4], [1, 2, 3, 4], [4, 1, 2, 3]]
+    >>> copeland(ranks)
+    array([1, 2, 3, 4])
+    >>> borda(ranks)
+    array([2, 1, 3, 4])
+    """
+    groups = check_groups(ranks, weights, unplaced)
+    return _of_groups(groups, copeland_ranks, random_state)
+
+
+def kemeny(
+    ranks: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    unplaced: str = "auto",
+    random_state: Any = None,
+) -> NDArray[np.int64]:
+    """Find the ranking that contradicts the fewest duels.
+
+    For full rankings it has the smallest sum of Kendall distances to them. It is exact as far as
+    `duelrank.tournaments.feedback_arc_set` is: always up to 16 labels, and for more of them unless
+    the majorities go round in a large cycle; a warning tells. Of rankings that contradict equally
+    many, the first one is returned in the dictionary whose alphabet is the order of `borda`.
+
+    Parameters
+    ----------
+    ranks : array-like of shape (n, K) or (g, n, K)
+        Rankings, in one group or in g of them. Places from 1 to K, NaN for labels not placed; tied
+        labels share a place. A row of NaN says nothing, so smaller groups may be filled up with it.
+    weights : array-like of shape (n,) or (g, n), default=None
+        Weights of the rankings, not negative; 1 by default.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere;
+        "auto" is "unknown" if some ranking of any group leaves a place vacant, else "behind".
+    random_state : int, RandomState instance or None, default=None
+        Draws the order of the labels that decides ties.
+
+    Returns
+    -------
+    ranks : ndarray of int, of shape (K,) or (g, K)
+        The consensus: place of every label, 1 = best.
+
+    Examples
+    --------
+    The majorities go round in a circle: 0 before 1 (4 to 3), 1 before 2 (5 to 2), 2 before 0 (5 to
+    2). The closest ranking gives up the weakest of them:
+
+    >>> kemeny([[1, 2, 3], [2, 3, 1], [3, 1, 2]], weights=[2, 2, 3])
+    array([3, 1, 2])
+    """
+    groups = check_groups(ranks, weights, unplaced)
+    return _of_groups(groups, _kemeny_ranks_or_warn, random_state)
+
+
+def borda_scores(won: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum the shares of duels won.
+
+    Parameters
+    ----------
+    won : ndarray of float, of shape (g, K, K)
+        ``won[i, a, b]`` is the weight of the rankings of group i that place a ahead of b. The
+        diagonal is ignored.
+
+    Returns
+    -------
+    scores : ndarray of float, of shape (g, K)
+        From 0 to K−1; equal where they differ by rounding.
+    """
+    fought = won + np.swapaxes(won, 1, 2)
+    share = np.divide(won, fought, out=np.full(won.shape, 0.5), where=fought > 0)
+    diagonal = np.arange(won.shape[-1])
+    share[:, diagonal, diagonal] = 0
+    return np.rint(share.sum(axis=2) * GRID) / GRID
+
+
+def majority_scores(won: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Count the duels that a majority decides, and add less than one half for Borda's score.
+
+    Parameters
+    ----------
+    won : ndarray of float, of shape (g, K, K)
+        As in `borda_scores`.
+
+    Returns
+    -------
+    scores : ndarray of float, of shape (g, K)
+        Duels won, one half for even ones, and a term below one half that orders ties.
+    """
+    n_classes = won.shape[-1]
+    # The diagonal is even: one half too many for every label.
+    duels = (1 + np.sign(_majorities(won))).sum(axis=2) / 2 - 0.5
+    return duels + borda_scores(won) / (2 * n_classes)
+
+
+def borda_ranks(won: NDArray[np.float64], label_order: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Rank by Borda's score; kernel of `borda`.
+
+    Parameters
+    ----------
+    won : ndarray of float, of shape (g, K, K)
+        As in `borda_scores`.
+    label_order : ndarray of int, of shape (K,)
+        Codes; of two labels with equal scores the first one here is ranked first.
+
+    Returns
+    -------
+    ranks : ndarray of int, of shape (g, K)
+        Place of every label, 1 = best.
+    """
+    return ranks_from_order(_order_by_scores(borda_scores(won), label_order))
+
+
+def copeland_ranks(won: NDArray[np.float64], label_order: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Rank by duels won; kernel of `copeland`.
+
+    Parameters
+    ----------
+    won : ndarray of float, of shape (g, K, K)
+        As in `borda_scores`.
+    label_order : ndarray of int, of shape (K,)
+        Codes; of two labels with equal scores the first one here is ranked first.
+
+    Returns
+    -------
+    ranks : ndarray of int, of shape (g, K)
+        Place of every label, 1 = best.
+    """
+    return ranks_from_order(_order_by_scores(majority_scores(won), label_order))
+
+
+def kemeny_ranks(won: NDArray[np.float64], label_order: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Rank so that the fewest duels are contradicted; kernel of `kemeny`.
+
+    Parameters
+    ----------
+    won : ndarray of float, of shape (g, K, K)
+        As in `borda_scores`.
+    label_order : ndarray of int, of shape (K,)
+        Codes; decides ties as in `borda_ranks`, whose order decides them here.
+
+    Returns
+    -------
+    ranks : ndarray of int, of shape (g, K)
+        Place of every label, 1 = best.
+    """
+    return _kemeny(won, label_order)[0]
+
+
+Median = Callable[[NDArray[np.float64], NDArray[np.intp]], NDArray[np.int64]]
+
+MEDIANS: dict[str, Median] = {
+    "borda": borda_ranks,
+    "copeland": copeland_ranks,
+    "kemeny": kemeny_ranks,
+}
+
+
+def _of_groups(groups: Groups, median: Median, random_state: Any) -> NDArray[np.int64]:
+    label_order = check_random_state(random_state).permutation(groups.ranks.shape[-1])
+    ranks = median(duels_won_by_group(groups.ranks, groups.weights), label_order)
+    return ranks[0] if groups.alone else ranks
+
+
+def _majorities(won: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return by how much duels are won, 0 where that is only a rounding error."""
+    lost = np.swapaxes(won, 1, 2)
+    gain = won - lost
+    return np.where(np.abs(gain) <= NEGLIGIBLE * (won + lost), 0.0, gain)
+
+
+def _order_by_scores(
+    scores: NDArray[np.float64], label_order: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Sort codes by decreasing score, equal ones by their place in `label_order`."""
+    return label_order[order_from_scores(scores[:, label_order])]
+
+
+def _kemeny(
+    won: NDArray[np.float64], label_order: NDArray[np.intp]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the ranks, and which of them are proved to be optimal."""
+    start = _order_by_scores(borda_scores(won), label_order)
+    # Whatever the order, the minority of every duel is lost or made up for: only the rest counts.
+    majorities = np.maximum(_majorities(won), 0)
+    rows = np.arange(len(won))[:, np.newaxis, np.newaxis]
+    inner, exact = solve(majorities[rows, start[:, :, np.newaxis], start[:, np.newaxis, :]])
+    return ranks_from_order(np.take_along_axis(start, inner, axis=1)), exact
+
+
+def _kemeny_ranks_or_warn(
+    won: NDArray[np.float64], label_order: NDArray[np.intp]
+) -> NDArray[np.int64]:
+    ranks, exact = _kemeny(won, label_order)
+    if not np.all(exact):
+        warnings.warn(
+            f"{np.count_nonzero(~exact)} of {len(exact)} Kemeny rankings are not proved to be "
+            "optimal, as majorities go round in cycles of many labels; up to "
+            f"{MAX_SUBSETS_SIZE} are always solved.",
+            stacklevel=4,
+        )
+    return ranks

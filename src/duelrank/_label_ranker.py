@@ -18,7 +18,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from duelrank.feedback import check_feedback, feedback_from_codes, reveals_nothing, single_labels
-from duelrank.rankings import check_k, order_from_scores, ranks_from_scores
+from duelrank.rankings import (
+    check_k,
+    codes_from_labels,
+    order_from_scores,
+    ranks_from_scores,
+)
 
 
 class Targets(NamedTuple):
@@ -49,7 +54,7 @@ class Targets(NamedTuple):
         return self.feedback
 
 
-def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto") -> Targets:
+def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = None) -> Targets:
     """Return the labels and the feedback in y, a vector of labels or an (n, K) array of ranks.
 
     Parameters
@@ -62,19 +67,24 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto") -> Targets:
         Labels, or ranks. The columns of a dataframe name the labels; otherwise they are 0..K−1.
     unplaced : {"auto", "behind", "unknown"}, default="auto"
         As in `check_feedback`.
+    classes : array-like of shape (K,), default=None
+        All labels, in the order of the columns of ranks; by default those that y names.
     """
     if y is None:
         raise ValueError(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None."
         )
     if is_ranks(y):
-        return _encode_ranks(X, y, unplaced)
+        return _encode_ranks(X, y, unplaced, classes)
     y = column_or_1d(y, warn=True)
     if y.dtype == object and any(label is None or label != label for label in y.tolist()):
         raise ValueError("y contains NaN or None; every row needs a label.")
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     check_consistent_length(X, y)
+    if classes is not None:
+        classes, _ = _sorted_labels(classes, "classes")
+        return Targets(classes, codes_from_labels(y, classes, "y"), "behind", 0)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -101,17 +111,16 @@ def ranks_by_label(ranks: Any, classes: NDArray[Any]) -> Any:
     return ranks
 
 
-def _encode_ranks(X: Any, y: Any, unplaced: str) -> Targets:
+def _encode_ranks(X: Any, y: Any, unplaced: str, classes: Any) -> Targets:
     check_consistent_length(X, y)
-    columns = list(getattr(y, "columns", []))
-    if columns:
-        classes = np.unique(np.asarray(columns))
-        if len(classes) != len(columns):
-            raise ValueError(f"y must name every label once in its columns, got {columns}.")
-        y = ranks_by_label(y, classes)
-    ranks, unplaced = check_feedback(y, unplaced=unplaced, name="y")
-    if not columns:
-        classes = np.arange(ranks.shape[1])
+    columns, name = classes, "classes"
+    if classes is None:
+        columns, name = getattr(y, "columns", None), "the columns of y"
+    if columns is None:
+        columns = np.arange(np.shape(y)[1])
+    labels, order = _sorted_labels(columns, name)
+    ranks, unplaced = check_feedback(y, unplaced=unplaced, n_classes=len(labels), name="y")
+    ranks = ranks[:, order]
     n_silent = int(np.count_nonzero(reveals_nothing(ranks)))
     if n_silent == len(ranks):
         raise ValueError(
@@ -126,7 +135,18 @@ def _encode_ranks(X: Any, y: Any, unplaced: str) -> Targets:
             stacklevel=4,
         )
     codes = single_labels(ranks)
-    return Targets(classes, ranks if codes is None else codes, unplaced, n_silent)
+    return Targets(labels, ranks if codes is None else codes, unplaced, n_silent)
+
+
+def _sorted_labels(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return different labels in the order of `classes_`, and where each of them was."""
+    given = list(labels)
+    in_order, place = np.unique(np.asarray(given), return_index=True)
+    if len(in_order) != len(given) or len(given) < 2:
+        raise ValueError(f"{name} must name at least two labels, each once; got {given}.")
+    if set(in_order.tolist()) != set(given):  # NumPy has made them of one type
+        raise ValueError(f"{name} must name labels of one type, got {given}.")
+    return in_order, place
 
 
 class LabelRanker(ClassifierMixin, BaseEstimator):

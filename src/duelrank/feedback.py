@@ -233,16 +233,20 @@ def _check_places(places: NDArray[np.float64], name: str) -> NDArray[np.bool_]:
     from_own = in_order + (column - start)
     around = from_own - (end - start) / 2
     own_fits = _are_places(from_own, placed, 1.0)
-    fits = own_fits | _are_places(around, placed, 0.5)
+    around_fits = _are_places(around, placed, 0.5)
+    fits = own_fits | around_fits
     if not np.all(fits):
         raise ValueError(
             f"{name} must hold whole places, different ones unless labels are tied, and a tie "
             "takes as many places as it has labels (1, 2, 2, 4 or 1, 2.5, 2.5, 4), but "
             f"{describe_row(places, ~fits[:, np.newaxis])}."
         )
-    taken = np.where(own_fits[:, np.newaxis], from_own, around)
-    last = np.where(placed, taken, 0).max(axis=1)
-    has_gap: NDArray[np.bool_] = last > np.count_nonzero(placed, axis=1)
+    # Where both readings fit, as of 2, 2, 2, NaN, the one without a gap counts.
+    no_gap = np.zeros(len(places), dtype=bool)
+    for taken, fit in ((from_own, own_fits), (around, around_fits)):
+        last = np.where(placed, taken, 0).max(axis=1)
+        no_gap |= fit & (last <= np.count_nonzero(placed, axis=1))
+    has_gap: NDArray[np.bool_] = ~no_gap
     return has_gap
 
 

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 
 from duelrank._label_ranker import is_ranks, ranks_by_label
@@ -194,14 +195,7 @@ def partial_kendall_tau(
     true = check_feedback(ranks_true, unplaced=unplaced, name="ranks_true").ranks
     pred = np.atleast_2d(check_ranks(ranks_pred, n_classes=true.shape[1], name="ranks_pred"))
     check_consistent_length(true, pred)
-    told, right = np.zeros(len(true)), np.zeros(len(true))
-    for label in range(true.shape[1] - 1):
-        gap = true[:, [label]] - true[:, label + 1 :]
-        decided = (gap != 0) & ~np.isnan(gap)
-        agree = (gap < 0) == (pred[:, [label]] < pred[:, label + 1 :])
-        told += np.count_nonzero(decided, axis=1)
-        right += np.count_nonzero(decided & agree, axis=1)
-    return np.divide(2 * right - told, told, out=np.full(len(true), np.nan), where=told > 0)
+    return _told_tau(true, pred)
 
 
 def top_k_loss(codes: ArrayLike, ranks: ArrayLike, k: int) -> Any:
@@ -249,8 +243,9 @@ class RankingScorer(MetadataRequester):
     greater_is_better : bool, default=True
         Distances are smaller when better: their scores are negated.
     partial_measure : callable, default=None
-        The measure for true rankings that have ties or leave labels out; NaN for rows that have
-        none. By default such rankings are refused.
+        The measure for true rankings that have ties or leave labels out, in the form of
+        `duelrank.feedback.Feedback`; NaN for rows that have none. By default such rankings are
+        refused.
     """
 
     def __init__(
@@ -301,7 +296,11 @@ class RankingScorer(MetadataRequester):
         predicted = predict_ranks(estimator, X)
         truth = ranks_by_label(ranks_true, estimator.classes_)
         if self.partial_measure is not None and not is_full(truth):
-            values = self.partial_measure(truth, predicted)
+            told = check_feedback(
+                truth, unplaced=_unplaced(estimator), n_classes=predicted.shape[1], name=name
+            ).ranks
+            check_consistent_length(told, predicted)
+            values = self.partial_measure(told, predicted)
         else:
             truth = check_ranks(truth, n_classes=predicted.shape[1], name=name)
             values = self.measure(truth, predicted)
@@ -361,7 +360,7 @@ class TopKScorer(MetadataRequester):
 
 def kendall_tau_scorer() -> RankingScorer:
     """Return a scorer for the mean Kendall τ to the true rankings, full or partial."""
-    return RankingScorer(kendall_tau, partial_measure=partial_kendall_tau)
+    return RankingScorer(kendall_tau, partial_measure=_told_tau)
 
 
 def kendall_distance_scorer() -> RankingScorer:
@@ -389,6 +388,18 @@ def _kendall_distance(true: NDArray[np.int64], pred: NDArray[np.int64]) -> Any:
     return distance[()]
 
 
+def _told_tau(true: NDArray[np.float64], pred: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return τ over the pairs whose order is told; ranks as in `Feedback`."""
+    told, right = np.zeros(len(true)), np.zeros(len(true))
+    for label in range(true.shape[1] - 1):
+        gap = true[:, [label]] - true[:, label + 1 :]
+        decided = (gap != 0) & ~np.isnan(gap)
+        agree = (gap < 0) == (pred[:, [label]] < pred[:, label + 1 :])
+        told += np.count_nonzero(decided, axis=1)
+        right += np.count_nonzero(decided & agree, axis=1)
+    return np.divide(2 * right - told, told, out=np.full(len(true), np.nan), where=told > 0)
+
+
 def _check_both(
     ranks_true: ArrayLike, ranks_pred: ArrayLike
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -400,6 +411,22 @@ def _check_both(
             f"and {pred.shape}."
         )
     return true, pred
+
+
+def _unplaced(estimator: Any) -> str:
+    """Tell what a ranker, maybe inside a pipeline or search, takes labels left out for."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            estimator = estimator.steps[-1][1]
+        else:
+            break
+    # A gap among the rows it was fitted on is enough, whatever the rows at hand look like.
+    if getattr(estimator, "unplaced_", None) == "unknown":
+        return "unknown"
+    unplaced: str = getattr(estimator, "unplaced", "auto")
+    return unplaced
 
 
 def _average(values: Any, sample_weight: Any) -> float:

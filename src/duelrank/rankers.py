@@ -184,6 +184,10 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         - "behind": they come behind all labels that it places, as in a top-m list;
         - "unknown": they are missing by accident and may be anywhere;
         - "auto": "behind" if every row fills the places 1..m, "unknown" if some row has a gap.
+    classes : array-like of shape (K,), default=None
+        All labels, in the order of the columns of ranks. By default those that y names: the labels
+        in it, the columns of a dataframe of ranks, or 0..K−1 for an array of ranks. A label that no
+        row tells anything about has undecided duels.
 
     Attributes
     ----------
@@ -228,6 +232,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         random_state: Any = None,
         verbose: bool = False,
         unplaced: str = "auto",
+        classes: Any = None,
     ) -> None:
         self.estimator = estimator
         self.aggregation = aggregation
@@ -236,6 +241,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         self.random_state = random_state
         self.verbose = verbose
         self.unplaced = unplaced
+        self.classes = classes
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> DuelRanker:
@@ -249,7 +255,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             Class labels, at least two different ones; or ranks, one column per label, 1 for the
             best and NaN for labels without a place. Labels at the same place are tied, which says
             nothing about their duel; `duelrank.rankings.ranks_from_lists` makes ranks of top-m
-            lists. The columns of a dataframe name the labels; those of an array are 0..K−1.
+            lists. The columns are named by `classes`, by a dataframe, or else 0..K−1.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows.
         **fit_params : dict
@@ -272,7 +278,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
                 "a classifier with predict_proba does, for example CalibratedClassifierCV."
             )
         metadata = route_fit_metadata(self, sample_weight, fit_params)
-        targets = encode(self, X, y, self.unplaced)
+        targets = encode(self, X, y, self.unplaced, self.classes)
         classes = targets.classes
         rng = check_random_state(self.random_state)
         label_order = rng.permutation(len(classes))

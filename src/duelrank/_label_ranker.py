@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from duelrank.feedback import check_feedback, feedback_from_codes, reveals_nothing, single_labels
 from duelrank.rankings import (
+    as_rows,
     check_k,
     codes_from_labels,
     order_from_scores,
@@ -102,12 +103,25 @@ def is_ranks(y: Any) -> bool:
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
-def ranks_by_label(ranks: Any, classes: NDArray[Any]) -> Any:
-    """Put the columns of a dataframe in the order of the classes, if it is named by them."""
+def ranks_by_label(ranks: Any, classes: Any, columns: Any = None) -> Any:
+    """Put the columns of ranks in the order of the classes, if it is known which is which.
+
+    Parameters
+    ----------
+    ranks : array-like of shape (n, K)
+        The columns of a dataframe may be named by the classes.
+    classes : array-like of shape (K,)
+        The labels.
+    columns : array-like of shape (K,), default=None
+        The labels of the columns, where these are not named.
+    """
     labels = np.asarray(classes).tolist()
-    columns = list(getattr(ranks, "columns", []))
-    if set(columns) == set(labels):
+    named = list(getattr(ranks, "columns", []))
+    if set(named) == set(labels):
         return np.stack([np.asarray(ranks[label]) for label in labels], axis=1)
+    if columns is not None and np.shape(ranks)[1:] == np.shape(labels):
+        place = {label: column for column, label in enumerate(columns)}
+        return np.asarray(ranks)[:, [place[label] for label in labels]]
     return ranks
 
 
@@ -117,8 +131,11 @@ def _encode_ranks(X: Any, y: Any, unplaced: str, classes: Any) -> Targets:
     if classes is None:
         columns, name = getattr(y, "columns", None), "the columns of y"
     if columns is None:
-        columns = np.arange(np.shape(y)[1])
+        y = as_rows(y, "y")
+        columns = np.arange(y.shape[1])
     labels, order = _sorted_labels(columns, name)
+    if classes is not None:  # a dataframe may have the same names in another order
+        y = ranks_by_label(y, labels[np.argsort(order)])
     ranks, unplaced = check_feedback(y, unplaced=unplaced, n_classes=len(labels), name="y")
     ranks = ranks[:, order]
     n_silent = int(np.count_nonzero(reveals_nothing(ranks)))

@@ -278,7 +278,8 @@ class RankingScorer(MetadataRequester):
         X : array-like of shape (n, n_features)
             Query points.
         y : array-like of shape (n,) or (n, K)
-            Labels, which play no part; or the true ranks, in place of `ranks_true`.
+            Labels, which play no part; or the true ranks, in place of `ranks_true`, with columns
+            as in the ranker's fit.
         ranks_true : array-like of shape (n, K), default=None
             True ranks; columns follow ``estimator.classes_``, unless they are those of a
             dataframe and named by the labels.
@@ -294,10 +295,13 @@ class RankingScorer(MetadataRequester):
                 "set_score_request(ranks_true=True) and pass params={'ranks_true': ranks}."
             )
         predicted = predict_ranks(estimator, X)
-        truth = ranks_by_label(ranks_true, estimator.classes_)
+        ranker = _ranker_inside(estimator)
+        # What is learned from names its columns as in fit; metadata follow the sorted labels.
+        columns = getattr(ranker, "classes", None) if name == "y" else None
+        truth = ranks_by_label(ranks_true, estimator.classes_, columns)
         if self.partial_measure is not None and not is_full(truth):
             told = check_feedback(
-                truth, unplaced=_unplaced(estimator), n_classes=predicted.shape[1], name=name
+                truth, unplaced=_unplaced(ranker), n_classes=predicted.shape[1], name=name
             ).ranks
             check_consistent_length(told, predicted)
             values = self.partial_measure(told, predicted)
@@ -413,19 +417,23 @@ def _check_both(
     return true, pred
 
 
-def _unplaced(estimator: Any) -> str:
-    """Tell what a ranker, maybe inside a pipeline or search, takes labels left out for."""
+def _ranker_inside(estimator: Any) -> Any:
+    """Return what ranks inside pipelines and searches."""
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif isinstance(estimator, Pipeline):
             estimator = estimator.steps[-1][1]
         else:
-            break
+            return estimator
+
+
+def _unplaced(ranker: Any) -> str:
+    """Tell what a ranker takes labels left out for."""
     # A gap among the rows it was fitted on is enough, whatever the rows at hand look like.
-    if getattr(estimator, "unplaced_", None) == "unknown":
+    if getattr(ranker, "unplaced_", None) == "unknown":
         return "unknown"
-    unplaced: str = getattr(estimator, "unplaced", "auto")
+    unplaced: str = getattr(ranker, "unplaced", "auto")
     return unplaced
 
 

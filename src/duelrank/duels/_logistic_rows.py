@@ -82,7 +82,7 @@ class RowTable:
         self.row_weights = [None if weights is None else weights[rows] for rows in rows_of]
         scaled = crew.map(lambda rows: self._scaled(X[rows]), rows_of)
         self.basis: Floats | None = None
-        if rotate and isinstance(X, np.ndarray) and X.shape[1] <= LARGEST_BASIS:
+        if rotate and groups and isinstance(X, np.ndarray) and X.shape[1] <= LARGEST_BASIS:
             self._rotate(scaled, crew)
         self.single = crew.map(lambda rows: rows.astype(np.float32, copy=False), scaled)
         self.double = scaled if X.dtype == np.float64 else [None] * len(groups)

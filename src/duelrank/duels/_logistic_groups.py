@@ -131,7 +131,8 @@ def _by_winner(ranks: NDArray[np.float64]) -> tuple[list[NDArray[np.intp]], NDAr
     last = np.fmax.reduce(ranks, axis=1)[:, np.newaxis]
     ahead = ranks < last
     n_ahead = np.count_nonzero(ahead, axis=1)
-    # K−1 duels for every label ahead of another one, or all K(K−1)/2 of them.
-    everywhere = n_ahead > n_classes / 2
+    # K−1 duels for every label ahead of another one, or all K(K−1)/2 of them, in fewer and larger
+    # products: groups must save half of the work.
+    everywhere = n_ahead > n_classes / 4
     ahead[everywhere] = False
     return [np.flatnonzero(column) for column in ahead.T], np.flatnonzero(everywhere)

@@ -21,6 +21,7 @@ from duelrank.duels._logistic_objective import (
     squares_against,
 )
 
+FEW_WEIGHTS = 24  # up to which all Hessians of a block are one product
 SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
 # Curvature that a Hessian may leave out, relative to the d-th largest of a problem with d weights.
 NEGLIGIBLE = 0.02
@@ -119,17 +120,27 @@ class OwnHessians:
         # Unless rows that say nothing are left out, each time others.
         alike = self.equal_curvatures and all(block.sides is None for block in batch.blocks)
         grams = batch.map(_grams, crew) if alike else None
+        n_weights = len(self.penalty)
+        together: Floats | None = None
+        if grams is None and n_weights <= FEW_WEIGHTS:
+            parts = batch.collect(
+                lambda b, block: _all_hessians(block, curved[b]), crew, np.float32, (n_weights**2,)
+            )
+            together = parts[:, :-1].sum(axis=0).reshape(-1, n_weights, n_weights)
 
-        def build(item: tuple[int, Places]) -> None:
-            problem, places = item
-            if grams is None:
+        def build(item: tuple[int, int, Places]) -> None:
+            number, problem, places = item
+            if together is not None:
+                matrix = together[number]
+            elif grams is None:
                 matrix = _hessian(batch.blocks, curved, places)
             else:
                 matrix = _sum_of_grams(batch.blocks, grams, places)
             matrix[np.diag_indices_from(matrix)] += self.penalty
             self.inverses[problem] = _inverse(matrix)
 
-        crew.map(build, list(zip(active, batch.places(), strict=True)))
+        places = batch.places() if together is None else [[]] * len(active)
+        crew.map(build, list(zip(range(len(active)), active, places, strict=True)))
         self.equal_curvatures = self.stale = False
 
     def apply(self, vectors: Floats, active: NDArray[np.intp]) -> Floats:
@@ -166,6 +177,13 @@ def own_hessians_pay(
         Memory that Hessians and their inverses may take.
     """
     return rows_of_problem > 8 * n_weights and 12 * n_problems * n_weights**2 <= most_bytes
+
+
+def _all_hessians(block: Block, curved: Floats) -> Floats:
+    """Return the parts of all Hessians of a block, (g, q, d²): one product with all xᵢ xᵢᵀ."""
+    rows = block.single
+    squares = rows[..., :, np.newaxis] * rows[..., np.newaxis, :]
+    return against_rows(curved, squares.reshape(*rows.shape[:2], -1))
 
 
 def _grams(number: int, block: Block) -> Floats:

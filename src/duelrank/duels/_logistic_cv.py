@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
 
 from duelrank._pairs import n_pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank.duels._logistic import (
     LinearDuels,
+    LogisticDuels,
     one_sided_intercepts,
     warn_unless_converged,
 )
@@ -42,7 +44,7 @@ from duelrank.duels._logistic_rows import (
     duel_blocks,
 )
 from duelrank.duels._logistic_solver import Solution, solve
-from duelrank.duels._sides import count_sides
+from duelrank.duels._sides import count_sides, top_labels
 
 SCORINGS = ("accuracy", "balanced_accuracy", "neg_log_loss")
 # Of models on folds, only the scores matter: they do not move any more when fits are this good.
@@ -225,6 +227,19 @@ class LogisticDuelsCV(LinearDuels):
         warn_unless_converged(self.converged_, n_classes, self.max_iter)
         return self
 
+    def settled(self) -> LogisticDuels:
+        """Return an engine, not fitted, with the C that was found and nothing left to search.
+
+        Returns
+        -------
+        engine : LogisticDuels
+            With the geometric mean of the chosen C's, which is the C if they share one.
+        """
+        check_is_fitted(self, "C_")
+        names = set(LogisticDuels().get_params()) - {"C"}
+        params = {name: value for name, value in self.get_params().items() if name in names}
+        return LogisticDuels(float(np.exp(np.log(self.C_).mean())), **params)
+
 
 class Folds:
     """Rows numbered by pattern, and which patterns train and test in which folds.
@@ -326,7 +341,8 @@ class _Models(NamedTuple):
 
 def _split(cv: Any, X: Any, feedback: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell which rows train and which test in every fold, (n, F) each."""
-    strata = feedback if feedback.ndim == 1 else _top_labels(feedback, cv)
+    n_folds = int(cv) if isinstance(cv, Integral) else 5
+    strata = feedback if feedback.ndim == 1 else top_labels(feedback, n_folds)
     splits = list(check_cv(cv, strata, classifier=True).split(X, strata))
     train = np.zeros((len(strata), len(splits)), dtype=bool)
     test = np.zeros_like(train)
@@ -334,17 +350,6 @@ def _split(cv: Any, X: Any, feedback: NDArray[Any]) -> tuple[NDArray[np.bool_], 
         train[training, fold] = True
         test[testing, fold] = True
     return train, test
-
-
-def _top_labels(ranks: NDArray[np.float64], cv: Any) -> NDArray[np.intp]:
-    """Return the first label of every ranking; those too rare for all folds count as one."""
-    n_folds = int(cv) if isinstance(cv, Integral) else 5
-    top = np.argmin(np.where(np.isnan(ranks), np.inf, ranks), axis=1)
-    counts = np.bincount(top, minlength=ranks.shape[1])
-    rare = counts < n_folds
-    if counts[rare].sum() < n_folds:  # too few together as well
-        rare[np.argmax(counts)] = True
-    return np.where(rare[top], ranks.shape[1], top)
 
 
 def _has_both_sides(blocks: list[Block], n_problems: int) -> NDArray[np.bool_]:

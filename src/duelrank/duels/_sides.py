@@ -48,6 +48,21 @@ def count_sides(
     return np.stack([won[first, second], won[second, first]])
 
 
+def top_labels(feedback: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
+    """Return the first label of every row, to stratify by.
+
+    Labels that are first in fewer rows than there are folds count as one, K.
+    """
+    top = feedback
+    if feedback.ndim == 2:
+        top = np.argmin(np.where(np.isnan(feedback), np.inf, feedback), axis=1)
+    counts = np.bincount(top)
+    rare = counts < n_folds
+    if counts[rare].sum() < n_folds:  # too few together as well
+        rare[np.argmax(counts)] = True
+    return np.where(rare[top], len(counts), top)
+
+
 def split_by(numbers: NDArray[np.intp], n_parts: int) -> list[NDArray[np.intp]]:
     """Return where every number 0..n_parts−1 is, in increasing order."""
     ends = np.cumsum(np.bincount(numbers, minlength=n_parts))

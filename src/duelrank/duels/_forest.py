@@ -1,0 +1,324 @@
+"""ForestDuels: one forest for all duels.
+
+The trees are grown on K numbers per row, how many duels every label wins minus how many it loses,
+and every node knows how its rows decide every duel. A duel that few rows of a leaf tell anything
+about borrows from the nodes above: with w wins of the second label among r rows that tell,
+
+    p(node) = (w + shrinkage · p(parent)) / (r + shrinkage),
+
+so that one forest serves labels, lists and rankings alike. A point's probability is the mean over
+the trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from duelrank._pairs import pairs
+from duelrank._sklearn import check_sample_weight, with_callbacks
+from duelrank.duels._protocol import Engine, check_codes
+from duelrank.feedback import feedback_from_codes, outcomes, reveals_nothing
+
+# Nodes times duels of the trees that are looked up together.
+TABLE_SIZE = 8_000_000
+# Probabilities of a forest of bootstrap samples come no nearer to 0 and 1.
+LEAST_PROBABILITY = 0.01
+
+
+class ForestDuels(Engine):
+    """Duels fought by one random forest that they share.
+
+    A forest per duel is grown on the rows that tell its winner; here all duels share the trees, and
+    the cost of growing them hardly depends on the number of labels.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    random_splits : bool, default=False
+        Whether thresholds are drawn at random, as in extremely randomised trees, and not searched.
+    max_features : int, float, {"sqrt", "log2"} or None, default=1/3
+        Features looked at for a split, as in scikit-learn's forests.
+    min_samples_leaf : int, default=1
+        Fewest rows of a leaf.
+    max_samples : int, default=10000
+        Most rows drawn for a tree, with replacement; it bounds the cost of a tree.
+    shrinkage : float, default=0.3
+        How many rows the node above counts for.
+    n_jobs : int, default=None
+        Number of jobs over the trees.
+    random_state : int, RandomState instance or None, default=None
+        Draws the rows and the features of the trees.
+
+    Attributes
+    ----------
+    forest_ : RandomForestRegressor or ExtraTreesRegressor
+        The trees.
+    n_classes_ : int
+        Number of labels K.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from duelrank import DuelRanker
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ranker = DuelRanker(ForestDuels(20), random_state=0).fit(X, y)
+    >>> ranker.predict_order(X[[0, 83]])
+    array([[0, 1, 2],
+           [2, 1, 0]])
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        random_splits: bool = False,
+        max_features: Any = 1 / 3,
+        min_samples_leaf: Any = 1,
+        max_samples: int = 10_000,
+        shrinkage: float = 0.3,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.random_splits = random_splits
+        self.max_features = max_features
+        self.min_samples_leaf = min_samples_leaf
+        self.max_samples = max_samples
+        self.shrinkage = shrinkage
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> ForestDuels:
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Finite numbers.
+        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            ones and NaN say nothing.
+        n_classes : int
+            Number of labels K.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : ForestDuels
+            The fitted engine.
+        """
+        self._check_settings()
+        feedback = check_codes(codes, n_classes)
+        check_consistent_length(X, feedback)
+        weights = np.ones(len(feedback))
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, feedback)
+        X = validate_data(self, X, dtype=np.float32)
+        ranks = feedback_from_codes(feedback, n_classes) if feedback.ndim == 1 else feedback
+        told = (weights > 0) & ~reveals_nothing(ranks)
+        X, weights, decided = X[told], weights[told], outcomes(ranks[told])
+        grow = ExtraTreesRegressor if self.random_splits else RandomForestRegressor
+        forest = grow(
+            self.n_estimators,
+            max_features=self.max_features,
+            min_samples_leaf=self.min_samples_leaf,
+            max_samples=min(len(X), self.max_samples),
+            bootstrap=True,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+        forest.fit(X, _net_wins(decided, n_classes), sample_weight=weights)
+
+        self.forest_, self.n_classes_ = forest, n_classes
+        self._told, self._decided = told, decided
+        self._leaves = forest.apply(X).astype(np.int32)
+        drawn = [np.bincount(rows, minlength=len(X)) for rows in forest.estimators_samples_]
+        self._drawn = (np.stack(drawn, axis=1) * weights[:, np.newaxis]).astype(np.float32)
+        return self
+
+    def margins(self, X: Any) -> NDArray[np.float64]:
+        """Return the margins of all duels, the log-odds that the second label wins.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        margins : ndarray of shape (n, K(K−1)/2)
+            Positive when the second label of the duel wins.
+        """
+        return _log_odds(self.probabilities(X))
+
+    def probabilities(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability that the second label wins, for all duels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, K(K−1)/2)
+            One column per duel.
+        """
+        check_is_fitted(self, "forest_")
+        X = validate_data(self, X, reset=False, dtype=np.float32)
+        leaves = self.forest_.apply(X)
+        return self._mean(leaves, np.ones(leaves.shape, dtype=bool))
+
+    def margins_and_probabilities(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return both from one walk through the trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        margins, probabilities : ndarrays of shape (n, K(K−1)/2)
+            As by the methods of these names.
+        """
+        probabilities = self.probabilities(X)
+        return _log_odds(probabilities), probabilities
+
+    def held_out_margins(self) -> NDArray[np.float64]:
+        """Return the margins of the rows of fit, each by the trees that have not seen it.
+
+        Returns
+        -------
+        margins : ndarray of shape (n, K(K−1)/2)
+            Log-odds; those of all rows together for rows that every tree has seen.
+        """
+        check_is_fitted(self, "forest_")
+        margins = np.tile(_log_odds(self._prior()), (len(self._told), 1))
+        margins[self._told] = _log_odds(self._mean(self._leaves, self._drawn == 0))
+        return margins
+
+    def _check_settings(self) -> None:
+        for name in ("n_estimators", "max_samples"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+        if not isinstance(self.shrinkage, Real) or not 0 < float(self.shrinkage) < np.inf:
+            raise ValueError(f"shrinkage must be a positive number, got {self.shrinkage!r}.")
+
+    def _prior(self) -> NDArray[np.float64]:
+        """Return the share of the rows that the second label wins, (P,)."""
+        wins = np.count_nonzero(self._decided > 0, axis=0)
+        return (wins + 0.5) / (np.count_nonzero(self._decided, axis=0) + 1)
+
+    def _mean(self, leaves: NDArray[np.integer], counts: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Average the probabilities in the leaves of points, (n, T), over the trees that count."""
+        total = np.zeros((len(leaves), self._decided.shape[1]))
+        for trees, start, probabilities in self._tables():
+            these = counts[:, trees]
+            ends = np.concatenate([[0], np.cumsum(np.count_nonzero(these, axis=1))])
+            where = (leaves[:, trees] + start)[these]
+            lookup = sparse.csr_array(
+                (np.ones(len(where), dtype=np.float32), where, ends),
+                shape=(len(leaves), len(probabilities)),
+            )
+            total += lookup @ probabilities
+        n_trees = np.count_nonzero(counts, axis=1)[:, np.newaxis]
+        return np.where(n_trees > 0, total / np.maximum(n_trees, 1), self._prior())
+
+    def _tables(
+        self,
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]]:
+        """Yield some trees, the first node of each, and the probabilities in all of their nodes."""
+        n_nodes = np.array([tree.tree_.node_count for tree in self.forest_.estimators_])
+        most = max(int(n_nodes.max()), TABLE_SIZE // self._decided.shape[1])
+        wins = (self._decided > 0).astype(np.float32)
+        tells = (self._decided != 0).astype(np.float32)
+        prior = self._prior().astype(np.float32)
+        part = (np.cumsum(n_nodes) - 1) // most
+        for number in np.unique(part):
+            trees = np.flatnonzero(part == number)
+            start = np.cumsum(n_nodes[trees]) - n_nodes[trees]
+            nodes = _Nodes([self.forest_.estimators_[t].tree_ for t in trees], start)
+            rows = (self._leaves[:, trees] + start).T.ravel()
+            row_numbers = np.tile(np.arange(len(wins)), len(trees))
+            in_leaf = sparse.csr_array(
+                (self._drawn[:, trees].T.ravel(), (rows, row_numbers)),
+                shape=(int(n_nodes[trees].sum()), len(wins)),
+            )
+            won, told = nodes.sums(in_leaf @ wins), nodes.sums(in_leaf @ tells)
+            yield trees, start, nodes.shrunk(won, told, prior, np.float32(self.shrinkage))
+
+
+class _Nodes:
+    """The nodes of some trees, numbered through, and their levels from the roots down."""
+
+    def __init__(self, trees: list[Any], start: NDArray[np.intp]) -> None:
+        left, right = (
+            np.concatenate(
+                [
+                    np.where(getattr(tree, side) < 0, -1, getattr(tree, side) + first)
+                    for tree, first in zip(trees, start, strict=True)
+                ]
+            )
+            for side in ("children_left", "children_right")
+        )
+        self.roots = start
+        # Of every level the nodes that have children, and these.
+        self.levels: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]] = []
+        level = start
+        while len(inner := level[left[level] >= 0]):
+            self.levels.append((inner, left[inner], right[inner]))
+            level = np.concatenate([left[inner], right[inner]])
+
+    def sums(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Add up the values of leaves, (nodes, P), in the nodes above them."""
+        for inner, left, right in reversed(self.levels):
+            values[inner] = values[left] + values[right]
+        return values
+
+    def shrunk(
+        self,
+        won: NDArray[np.float32],
+        told: NDArray[np.float32],
+        prior: NDArray[np.float32],
+        shrinkage: np.float32,
+    ) -> NDArray[np.float32]:
+        """Return the probabilities of all nodes, each shrunk towards that of the node above."""
+        chance = won
+        chance[self.roots] = (won[self.roots] + shrinkage * prior) / (told[self.roots] + shrinkage)
+        for inner, left, right in self.levels:
+            above = shrinkage * chance[inner]
+            for child in (left, right):
+                chance[child] = (won[child] + above) / (told[child] + shrinkage)
+        return chance
+
+
+def _net_wins(decided: NDArray[np.int8], n_classes: int) -> NDArray[np.float64]:
+    """Count the duels that every label wins minus those it loses, (n, K)."""
+    first, second = pairs(n_classes)
+    sides = np.zeros((len(first), n_classes))
+    sides[np.arange(len(first)), second] = 1
+    sides[np.arange(len(first)), first] = -1
+    return decided @ sides
+
+
+def _log_odds(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    bounded = np.clip(probabilities, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+    odds: NDArray[np.float64] = np.log(bounded / (1 - bounded))
+    return odds

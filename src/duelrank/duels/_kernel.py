@@ -1,0 +1,298 @@
+"""KernelDuels: least squares on kernel features, all duels from one decomposition.
+
+Every duel regresses its outcome, 1 where the second label won, −1 where the first did and 0 where
+the row says nothing, on features of a Gaussian kernel around some of the rows (Nyström's method).
+All duels share the features, so one eigendecomposition of their covariance solves them for every
+penalty, and tells what each row's prediction would be without the row: that is how the penalty and
+the width of the kernel are chosen.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from duelrank._sklearn import check_sample_weight, with_callbacks
+from duelrank._threads import one_blas_thread
+from duelrank.duels._protocol import Engine, check_codes
+from duelrank.feedback import feedback_from_codes, outcomes
+
+Floats = NDArray[np.float64]
+
+MOST_ROWS_TO_CHOOSE = 4_000  # a kernel; the penalty is chosen on all rows
+# Directions whose share of the kernel is smaller are rounding errors.
+NEGLIGIBLE = 1e-8
+LARGEST_LOG_SLOPE = 4.0
+
+
+class KernelDuels(Engine):
+    """Duels fought by kernel least squares, all solved together.
+
+    Features are standardised first. The kernel's width and the penalty, the same for all duels, are
+    those with the smallest squared error of held-out rows, each left out alone.
+
+    Parameters
+    ----------
+    n_components : int, default=500
+        Most rows that kernels are centred at; they are drawn from all. The kernel is chosen on
+        4,000 rows at most.
+    gammas : array-like, default=(0.1, 0.3, 1, 3)
+        Kernels to choose from, exp(−gamma ‖x − z‖² / n_features).
+    alphas : array-like, default=None
+        Penalties to choose from; by default 10⁻⁵, 10⁻⁴·⁵, …, 10³.
+    random_state : int, RandomState instance or None, default=None
+        Draws the centres.
+
+    Attributes
+    ----------
+    gamma_, alpha_ : float
+        The kernel and the penalty chosen.
+    slope_ : float
+        Log-odds of an outcome per unit of its regression.
+    n_classes_ : int
+        Number of labels K.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from duelrank import DuelRanker
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ranker = DuelRanker(KernelDuels(), random_state=0).fit(X, y)
+    >>> ranker.predict_order(X[[0, 83]])
+    array([[0, 1, 2],
+           [2, 1, 0]])
+    """
+
+    slope_: float
+    gamma_: float
+    _mean: Floats
+    _scale: Floats
+    _centres: Floats
+    _roots: Floats
+    _coef: Floats
+    _offset: Floats
+    _held_out: Floats
+
+    def __init__(
+        self,
+        n_components: int = 500,
+        *,
+        gammas: Any = (0.1, 0.3, 1.0, 3.0),
+        alphas: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.gammas = gammas
+        self.alphas = alphas
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> KernelDuels:
+        """Choose a kernel and fit all duels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Finite numbers.
+        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            ones and NaN say nothing.
+        n_classes : int
+            Number of labels K.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : KernelDuels
+            The fitted engine.
+        """
+        if not isinstance(self.n_components, Integral) or self.n_components < 1:
+            raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
+        gammas = _check_positives("gammas", self.gammas)
+        alphas = np.logspace(-5, 3, 17)
+        if self.alphas is not None:
+            alphas = _check_positives("alphas", self.alphas)
+        feedback = check_codes(codes, n_classes)
+        check_consistent_length(X, feedback)
+        weights = np.ones(len(feedback))
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, feedback)
+        X = validate_data(self, X, dtype=np.float64)
+        ranks = feedback_from_codes(feedback, n_classes) if feedback.ndim == 1 else feedback
+        decided = outcomes(ranks)
+
+        seen = weights > 0
+        points, weights, target = X[seen], weights[seen], decided[seen].astype(np.float64)
+        share = weights / weights.sum()
+        mean = share @ points
+        scale = np.sqrt(share @ (points - mean) ** 2)
+        scale[scale <= 1e-12 * np.abs(mean)] = 1
+        scale[scale == 0] = 1
+        points = (points - mean) / scale
+        drawn = check_random_state(self.random_state).permutation(len(points))
+        centres = points[drawn[: self.n_components]]
+        few = drawn[:MOST_ROWS_TO_CHOOSE]
+        with one_blas_thread():
+            kernels = [_Kernel.around(centres, gamma / X.shape[1]) for gamma in gammas]
+            errors = [
+                _solve(kernel, points[few], target[few], weights[few], alphas).error
+                for kernel in kernels
+            ]
+            chosen = int(np.argmin(errors))
+            best = _solve(kernels[chosen], points, target, weights, alphas)
+        told = target != 0
+        told_weights = np.broadcast_to(weights[:, np.newaxis], told.shape)[told]
+
+        self.gamma_, self.alpha_ = float(gammas[chosen]), best.alpha
+        self.n_classes_ = n_classes
+        self.slope_ = _slope((best.held_out * target)[told], told_weights)
+        self._mean, self._scale = mean, scale
+        self._centres, self._roots = best.kernel.centres, best.kernel.roots
+        self._coef, self._offset = best.coef, best.offset
+        self._held_out = np.zeros(decided.shape)
+        self._held_out[seen] = best.held_out
+        return self
+
+    def margins(self, X: Any) -> Floats:
+        """Return the margins of all duels, the log-odds that the second label wins.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        margins : ndarray of shape (n, K(K−1)/2)
+            Positive when the second label of the duel wins.
+        """
+        check_is_fitted(self, "slope_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        kernel = _Kernel(self._centres, self.gamma_ / X.shape[1], self._roots)
+        with one_blas_thread():
+            regressed = kernel.features((X - self._mean) / self._scale) @ self._coef
+        margins: Floats = self.slope_ * (regressed + self._offset)
+        return margins
+
+    def probabilities(self, X: Any) -> Floats:
+        """Return the probability that the second label wins, for all duels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, K(K−1)/2)
+            One column per duel.
+        """
+        probabilities: Floats = expit(self.margins(X))
+        return probabilities
+
+    def held_out_margins(self) -> Floats:
+        """Return the margins of the rows of fit, each by a fit without the row.
+
+        Returns
+        -------
+        margins : ndarray of shape (n, K(K−1)/2)
+            Log-odds; 0 for rows without weight.
+        """
+        check_is_fitted(self, "slope_")
+        return self.slope_ * self._held_out
+
+
+class _Kernel(NamedTuple):
+    """Nyström's features of a Gaussian kernel: k(x, centres) · roots."""
+
+    centres: Floats
+    gamma: float
+    roots: Floats
+
+    @classmethod
+    def around(cls, centres: Floats, gamma: float) -> _Kernel:
+        values, vectors = eigh(rbf_kernel(centres, gamma=gamma))
+        kept = values > NEGLIGIBLE * values[-1]
+        return cls(centres, gamma, vectors[:, kept] / np.sqrt(values[kept]))
+
+    def features(self, points: Floats) -> Floats:
+        features: Floats = rbf_kernel(points, self.centres, gamma=self.gamma) @ self.roots
+        return features
+
+
+class _Regression(NamedTuple):
+    """Regressions of all duels, their error on held-out rows, and these rows' predictions."""
+
+    kernel: _Kernel
+    coef: Floats
+    offset: Floats
+    alpha: float
+    error: float
+    held_out: Floats
+
+
+def _solve(
+    kernel: _Kernel, points: Floats, target: Floats, weights: Floats, alphas: Floats
+) -> _Regression:
+    """Regress with every penalty and keep the best; the error is over outcomes that are told."""
+    share = weights / weights.sum()
+    features = kernel.features(points)
+    feature_means, target_means = share @ features, share @ target
+    features -= feature_means
+    centred = target - target_means
+    weighted = features * weights[:, np.newaxis]
+    values, vectors = eigh(features.T @ weighted)
+    values = np.maximum(values, 0)
+    turned = features @ vectors
+    reach = weights[:, np.newaxis] * turned**2
+    pull = vectors.T @ (weighted.T @ centred)
+    told = (target != 0) * weights[:, np.newaxis]
+    best: _Regression | None = None
+    for alpha in alphas:
+        leverage = reach @ (1 / (values + alpha)) + share
+        coef = pull / (values + alpha)[:, np.newaxis]
+        residual = centred - turned @ coef
+        residual /= np.maximum(1 - leverage, 1e-6)[:, np.newaxis]
+        error = float(np.einsum("ij,ij,ij->", told, residual, residual)) / max(told.sum(), 1e-300)
+        if best is None or error < best.error:
+            own = vectors @ coef
+            offset = target_means - feature_means @ own
+            best = _Regression(kernel, own, offset, float(alpha), error, target - residual)
+    assert best is not None
+    return best
+
+
+def _slope(folded: Floats, weights: Floats) -> float:
+    """Return the slope under which predictions, positive if right, are the best log-odds."""
+
+    def loss(log_slope: float) -> float:
+        return float(weights @ np.logaddexp(0, -np.exp(log_slope) * folded))
+
+    if len(folded) == 0:
+        return 1.0
+    found = minimize_scalar(loss, bounds=(-LARGEST_LOG_SLOPE, LARGEST_LOG_SLOPE), method="bounded")
+    return float(np.exp(found.x))
+
+
+def _check_positives(name: str, values: Any) -> Floats:
+    try:
+        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        array = np.array([np.nan])
+    if array.ndim != 1 or len(array) == 0 or not np.all((array > 0) & np.isfinite(array)):
+        raise ValueError(f"{name} must be positive numbers, at least one; got {values!r}.")
+    return array

@@ -1,0 +1,343 @@
+"""StackedDuels: several engines that share the work, weighted by what they get right.
+
+Every engine is fitted on all rows, and the log-odds that it gives to rows it has not seen show how
+far it can be trusted: a few weights, the same for all duels, turn the engines' log-odds into those
+of the stack. One of the engines is usually right about a data set, and the weights find out which.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from duelrank._progress import Progress
+from duelrank._sklearn import check_sample_weight, take_rows, with_callbacks
+from duelrank.duels._forest import ForestDuels
+from duelrank.duels._kernel import KernelDuels
+from duelrank.duels._logistic_cv import LogisticDuelsCV
+from duelrank.duels._protocol import DuelEngine, Engine, check_codes
+from duelrank.duels._sides import top_labels
+from duelrank.feedback import feedback_from_codes, outcomes
+
+Floats = NDArray[np.float64]
+
+# Log-odds of an engine beyond this are taken for as large: one row must not decide about it.
+LARGEST_LOG_ODDS = 6.0
+PENALTY = 1e-3  # of the weights, per outcome
+MOST_OUTCOMES = 500_000  # that weights are learned from
+
+
+class StackedDuels(Engine):
+    """Duels fought by several engines together.
+
+    The default engines are linear logistic duels, logistic duels on features and their squares,
+    kernel least squares, a random forest and a forest of randomised trees. They cover what tabular
+    data usually look like, need no tuning, and each is one joint fit of all duels.
+
+    Parameters
+    ----------
+    engines : list of (str, engine) tuples, default=None
+        Duel engines, or pipelines of transformers with an engine at their end. Class weights
+        inside are by code. None means the five that are described above.
+    cv : int, splitter or iterable, default=5
+        Folds for engines that have no ``held_out_margins`` of their own. Engines with a parameter
+        `cv` that is None use them too. An int means so many stratified folds, drawn from
+        `random_state`.
+    n_jobs : int, default=None
+        Number of jobs, for engines that have `n_jobs` and leave it None.
+    random_state : int, RandomState instance or None, default=None
+        Draws the folds, and seeds for engines that have a `random_state` and leave it None.
+    verbose : bool, default=False
+        Whether to show progress on standard error.
+
+    Attributes
+    ----------
+    engines_ : dict of str to fitted engine
+        The engines, pipelines as pipelines.
+    weights_ : dict of str to float
+        Weights of their log-odds, not negative.
+    n_classes_ : int
+        Number of labels K.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from duelrank import DuelRanker
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ranker = DuelRanker(StackedDuels(), random_state=0).fit(X, y)
+    >>> ranker.predict_order(X[[0, 83]])
+    array([[0, 1, 2],
+           [2, 1, 0]])
+    >>> list(ranker.duels_.weights_)
+    ['linear', 'squares', 'kernel', 'forest', 'random splits']
+    """
+
+    def __init__(
+        self,
+        engines: Any = None,
+        *,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.engines = engines
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> StackedDuels:
+        """Fit all engines, and weigh them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Finite numbers.
+        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            ones and NaN say nothing.
+        n_classes : int
+            Number of labels K.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : StackedDuels
+            The fitted engine.
+        """
+        engines = _check_engines(self.engines)
+        feedback = check_codes(codes, n_classes)
+        check_consistent_length(X, feedback)
+        weights = np.ones(len(feedback))
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, feedback)
+        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        rng = check_random_state(self.random_state)
+        splits = self._splits(X, feedback, rng)
+        fitted, held_out = {}, []
+        with Progress(self, len(engines), "engine", self.verbose) as progress:
+            for name, given in engines:
+                engine = self._configured(given, splits, rng)
+                fitted[name] = _fit(engine, X, feedback, n_classes, sample_weight)
+                held_out.append(_held_out(engine, X, feedback, n_classes, sample_weight, splits))
+                progress.step()
+
+        self.engines_, self.n_classes_ = fitted, n_classes
+        ranks = feedback_from_codes(feedback, n_classes) if feedback.ndim == 1 else feedback
+        found = _weigh(held_out, outcomes(ranks), weights, rng)
+        self.weights_ = dict(zip(fitted, found.tolist(), strict=True))
+        return self
+
+    def margins(self, X: Any) -> Floats:
+        """Return the margins of all duels, the log-odds that the second label wins.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        margins : ndarray of shape (n, K(K−1)/2)
+            Positive when the second label of the duel wins.
+        """
+        check_is_fitted(self, "weights_")
+        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        parts = [
+            weight * _log_odds(self.engines_[name], X)
+            for name, weight in self.weights_.items()
+            if weight > 0
+        ]
+        margins: Floats = np.sum(parts, axis=0)
+        return margins
+
+    def probabilities(self, X: Any) -> Floats:
+        """Return the probability that the second label wins, for all duels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, K(K−1)/2)
+            One column per duel.
+        """
+        probabilities: Floats = expit(self.margins(X))
+        return probabilities
+
+    def margins_and_probabilities(self, X: Any) -> tuple[Floats, Floats]:
+        """Return both; the engines are asked once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+
+        Returns
+        -------
+        margins, probabilities : ndarrays of shape (n, K(K−1)/2)
+            As by the methods of these names.
+        """
+        margins = self.margins(X)
+        return margins, expit(margins)
+
+    def _splits(
+        self, X: Any, feedback: NDArray[Any], rng: np.random.RandomState
+    ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        folds = self.cv
+        if isinstance(folds, int):
+            seed = rng.randint(np.iinfo(np.int32).max)
+            folds = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        strata = top_labels(feedback, getattr(folds, "n_splits", 5))
+        return list(check_cv(folds, strata, classifier=True).split(X, strata))
+
+    def _configured(self, given: Any, splits: Any, rng: np.random.RandomState) -> Any:
+        """Clone an engine, and hand down what it leaves open."""
+        engine = clone(given)
+        last = engine[-1] if isinstance(engine, Pipeline) else engine
+        params = last.get_params(deep=False)
+        if params.get("random_state", 0) is None:
+            last.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
+        if "cv" in params and params["cv"] is None:
+            last.set_params(cv=splits)
+        if "n_jobs" in params and params["n_jobs"] is None:
+            last.set_params(n_jobs=self.n_jobs)
+        return engine
+
+
+class WithSquares(TransformerMixin, BaseEstimator):
+    """Appends the squares of standardised features, those beyond four deviations bounded."""
+
+    def fit(self, X: Any, y: Any = None) -> WithSquares:
+        """Do nothing; the number of features is remembered."""
+        validate_data(self, X)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return features and squares, (n, 2 d)."""
+        X = validate_data(self, X, reset=False)
+        return np.hstack([X, (np.clip(X, -4, 4) ** 2 - 1) / 2])
+
+
+def default_engines() -> list[tuple[str, Any]]:
+    """Return the engines of a stack for which none are given."""
+
+    def logistic() -> LogisticDuelsCV:
+        return LogisticDuelsCV(
+            np.logspace(-3, 2, 6), cv=None, scoring="neg_log_loss", shared_C=True
+        )
+
+    return [
+        ("linear", make_pipeline(StandardScaler(), logistic())),
+        ("squares", make_pipeline(StandardScaler(), WithSquares(), logistic())),
+        ("kernel", KernelDuels()),
+        ("forest", ForestDuels()),
+        ("random splits", ForestDuels(random_splits=True, max_features=1.0)),
+    ]
+
+
+def _check_engines(engines: Any) -> list[tuple[str, Any]]:
+    if engines is None:
+        return default_engines()
+    pairs_of = list(engines) if isinstance(engines, (list, tuple)) else []
+    for item in pairs_of:
+        if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)):
+            pairs_of = []
+            break
+        last = item[1][-1] if isinstance(item[1], Pipeline) else item[1]
+        if isinstance(last, type) or not isinstance(last, DuelEngine):
+            raise TypeError(f"engines must hold duel engines; {item[0]!r} is {item[1]!r}.")
+    if not pairs_of or len({name for name, _ in pairs_of}) != len(pairs_of):
+        raise ValueError(
+            "engines must be a list of (name, engine) tuples with different names, at least one; "
+            f"got {engines!r}."
+        )
+    return pairs_of
+
+
+def _fit(engine: Any, X: Any, feedback: NDArray[Any], n_classes: int, sample_weight: Any) -> Any:
+    if isinstance(engine, Pipeline):
+        if len(engine) > 1:
+            X = engine[:-1].fit_transform(X)
+        engine[-1].fit(X, feedback, n_classes, sample_weight=sample_weight)
+    else:
+        engine.fit(X, feedback, n_classes, sample_weight=sample_weight)
+    return engine
+
+
+def _log_odds(engine: Any, X: Any) -> Floats:
+    """Return what a fitted engine says of points, bounded."""
+    if isinstance(engine, Pipeline):
+        if len(engine) > 1:
+            X = engine[:-1].transform(X)
+        engine = engine[-1]
+    return np.clip(engine.margins(X), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+
+
+def _held_out(
+    engine: Any,
+    X: Any,
+    feedback: NDArray[Any],
+    n_classes: int,
+    sample_weight: Any,
+    splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
+) -> Floats:
+    """Return what a fitted engine would say of its rows, had it not seen them; NaN if unknown."""
+    last = engine[-1] if isinstance(engine, Pipeline) else engine
+    if hasattr(last, "held_out_margins"):
+        return np.clip(last.held_out_margins(), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+    again = last.settled() if hasattr(last, "settled") else clone(last)
+    if isinstance(engine, Pipeline):
+        again = make_pipeline(*(clone(step) for _, step in engine.steps[:-1]), again)
+    margins = np.full((len(feedback), n_classes * (n_classes - 1) // 2), np.nan)
+    for train, test in splits:
+        part = None if sample_weight is None else np.asarray(sample_weight)[train]
+        model = _fit(clone(again), take_rows(X, train), feedback[train], n_classes, part)
+        margins[test] = _log_odds(model, take_rows(X, test))
+    return margins
+
+
+def _weigh(
+    held_out: list[Floats], decided: NDArray[np.int8], weights: Floats, rng: np.random.RandomState
+) -> Floats:
+    """Find the weights, not negative, under which held-out outcomes are most probable."""
+    told = (decided != 0) & (weights > 0)[:, np.newaxis]
+    told &= ~np.isnan(held_out).any(axis=0)
+    rows, duels = np.nonzero(told)
+    if len(rows) > MOST_OUTCOMES:
+        drawn = np.sort(rng.choice(len(rows), MOST_OUTCOMES, replace=False))
+        rows, duels = rows[drawn], duels[drawn]
+    if len(rows) == 0:
+        return np.full(len(held_out), 1 / len(held_out))
+    folded = np.stack([margins[rows, duels] for margins in held_out], axis=1)
+    folded *= decided[rows, duels][:, np.newaxis]
+    share = weights[rows] / weights[rows].sum()
+
+    def loss(w: Floats) -> tuple[float, Floats]:
+        margins = folded @ w
+        value = share @ np.logaddexp(0, -margins) + 0.5 * PENALTY * w @ w
+        return float(value), PENALTY * w - (share * expit(-margins)) @ folded
+
+    start = np.full(len(held_out), 1 / len(held_out))
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(held_out))
+    best: Floats = found.x
+    return best if best.any() else start

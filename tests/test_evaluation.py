@@ -70,3 +70,24 @@ def test_rare_labels():
         evaluate({"duels": DuelRanker()}, points, y, folds=1, top=1)
     with pytest.raises(ValueError, match="k must"):
         evaluate({"duels": DuelRanker()}, points, y, folds=2, top=4)
+
+
+def test_rankers_can_learn_from_more_than_labels():
+    ranks = np.where(Y[:, np.newaxis] == np.arange(3), 1.0, np.nan)
+    ranks[np.arange(150), (Y + 1) % 3] = 2
+    duels = DuelRanker(random_state=0)
+    rankers = {"by lists": duels, "by labels": duels}
+    lists, labels = evaluate(
+        rankers, X, Y, feedback={"by lists": ranks}, folds=3, top=2, random_state=0
+    )
+    hits = np.zeros(2)
+    splitter = StratifiedKFold(3, shuffle=True, random_state=0)
+    for train, test in splitter.split(X, Y):
+        order = duels.fit(X[train], ranks[train]).predict_order(X[test])
+        hits += [np.sum(order[:, 0] == Y[test]), np.sum(order[:, :2] == Y[test, np.newaxis])]
+    np.testing.assert_allclose(lists.accuracies, hits / 150)
+    (alone,) = evaluate({"by labels": duels}, X, Y, folds=3, top=2, random_state=0)
+    assert labels.accuracies.tolist() == alone.accuracies.tolist()
+    assert lists.accuracies.tolist() != labels.accuracies.tolist()
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        evaluate(rankers, X, Y, feedback={"by lists": ranks[:9]}, top=2)

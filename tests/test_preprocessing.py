@@ -129,3 +129,65 @@ def test_a_model_takes_any_dataframe(mixed):
     expected = predict_order(model.fit(picked.X, picked.y), picked.X)
     for frame in (picked.X.to_pandas(), pl.from_arrow(picked.X)):
         assert np.array_equal(predict_order(model, frame), expected)
+
+
+LISTS = [["b", "a"], ["c"], [], ["a", "b", "c"]]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.string()),
+        pa.large_list(pa.large_string()),
+        pa.list_(pa.dictionary(pa.int32(), pa.string())),
+        pa.list_(pa.string(), 3),
+    ],
+    ids=str,
+)
+def test_lists_in_a_column(kind):
+    cells = [[*row, None, None, None][:3] for row in LISTS]
+    cells[2] = None
+    data = pa.table({"x": [1.0, 2.0, 3.0, 4.0], "y": pa.array(cells, kind)})
+    picked = training_data(data, "y", as_text=False)
+    assert picked.lists == [["b", "a"], ["c"], ["a", "b", "c"]]
+    assert picked.y.tolist() == ["b", "c", "a"]
+    assert picked.classes == ["a", "b", "c"]
+    assert picked.feedback.tolist()[2] == [1, 2, 3]
+    assert picked.X["x"].to_pylist() == [1.0, 2.0, 4.0]
+    assert picked.notes == ["1 row without a label left out"]
+
+
+def test_lists_in_columns():
+    nothing = pa.array([None] * 4)
+    data = pa.table(
+        {
+            "x": [1.0, 2.0, 3.0, 4.0],
+            "first": pa.array([2, 1, None, 3]),
+            "second": pa.array([1.0, np.nan, None, 2.0]),  # as some programs write integers
+            "third": nothing,
+        }
+    )
+    picked = training_data(data, ["first", "second", "third"], as_text=False)
+    assert picked.lists == [[2, 1], [1], [3, 2]]
+    assert picked.y.tolist() == [2, 1, 3]
+    np.testing.assert_array_equal(
+        picked.feedback, [[2, 1, np.nan], [1, np.nan, np.nan], [np.nan, 2, 1]]
+    )
+    assert list(picked.kinds) == ["x"]
+    assert picked.left_out == []
+
+
+def test_mistakes_in_lists():
+    mixed = pa.table({"x": [1, 2], "y": ["a", "b"], "z": [1, 2]})
+    with pytest.raises(TableError, match="one type, but 'y' holds text and 'z' holds whole num"):
+        training_data(mixed, ["y", "z"], as_text=False)
+    for cells, sentence in (
+        ([["a"], [None, "b"]], r"row 1 \(from 0\) has 'b' at place 2 and nothing at place 1"),
+        ([[], ["b", "a", "b"]], r"row 1 \(from 0\) repeats 'b'"),
+        ([[["a"]], [["b"]]], "must hold labels, but it holds list"),
+        ([[0.5], [1.0]], "it holds decimals such as 0.5"),
+    ):
+        with pytest.raises(TableError, match=sentence):
+            training_data(pa.table({"x": [1, 2], "y": cells}), "y", as_text=False)
+    with pytest.raises(TableError, match="target column 'w' is not in the table"):
+        training_data(mixed, ["y", "w"], as_text=False)

@@ -9,8 +9,10 @@ import warnings
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
@@ -116,6 +118,69 @@ def test_what_is_saved_is_loaded(engine, path):
     assert same.get_params().keys() == ranker.get_params().keys()
     if hasattr(ranker, "predict_proba"):
         assert np.array_equal(same.predict_proba(X), ranker.predict_proba(X))
+
+
+def full_rankings():
+    """Rankings of the three labels, of which some are lost; columns in no particular order."""
+    ranks = (Y[:, np.newaxis] != np.arange(3)) + np.random.RandomState(0).rand(150, 3)
+    ranks = ranks.argsort(axis=1).argsort(axis=1) + 1.0
+    ranks[::7, 0] = np.nan
+    return pd.DataFrame(ranks, columns=NAMES)[["ü", "01", "1"]]
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda e: " ".join(str(e).split())[:60])
+def test_what_learned_from_rankings_is_loaded(engine, path):
+    ranker = DuelRanker(engine, random_state=0, unplaced="unknown").fit(X, full_rankings())
+    save(ranker, path)
+    same = load(path)
+    assert np.array_equal(same.decision_function(X), ranker.decision_function(X))
+    assert same.classes_.tolist() == sorted(NAMES)
+    assert (same.unplaced, same.unplaced_, same.n_silent_rows_) == ("unknown", "unknown", 0)
+    assert same.score(X, full_rankings()) == ranker.score(X, full_rankings())
+
+
+@pytest.mark.parametrize("classes", [["ü", "01", "1"], NAMES[[2, 0, 1]], ("ü", "01", "1")])
+def test_the_names_of_columns_are_loaded(classes, path):
+    ranks = full_rankings()
+    model = make_pipeline(StandardScaler(), DuelRanker(random_state=0, classes=classes))
+    save(model.fit(X, ranks.to_numpy()), path, target=["first", "second"])
+    same = load(path)
+    assert type(same[-1].classes) is type(classes)
+    assert list(same[-1].classes) == list(classes)
+    assert np.array_equal(same.decision_function(X), model.decision_function(X))
+    again = same.fit(X, ranks.to_numpy())
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    description = describe(path)
+    assert description.target == "first"
+    assert description.targets == ["first", "second"]
+    assert description.learned_from_lists
+
+
+def test_parameters_that_a_file_does_not_know_have_their_defaults(path):
+    """As in files of a version without them."""
+    ranker = fitted(RandomForestClassifier(3))
+    ranks = ranker.predict_ranks(X)
+    for name in ("unplaced", "classes", "unplaced_", "n_silent_rows_"):
+        delattr(ranker, name)
+    save(make_pipeline(StandardScaler().fit(X), ranker), path, target="kind")
+    same = load(path)[-1]
+    assert (same.unplaced, same.classes) == ("auto", None)
+    assert np.array_equal(same.predict_ranks(X), ranks)
+    assert same.score(X, ranks) == 1
+    assert (
+        str(clone(same))
+        == "DuelRanker(estimator=RandomForestClassifier(n_estimators=3), random_state=0)"
+    )
+    description = describe(path)
+    assert description.targets == ["kind"]
+    assert not description.learned_from_lists
+
+
+@pytest.mark.parametrize("told", [5, [1, 2], {"a": 1}])
+def test_strange_facts_about_targets_tell_nothing(told, path):
+    save(fitted(), path, target="kind", facts={"targets": told})
+    assert describe(path).targets == ["kind"]
+    assert not describe(path).learned_from_lists
 
 
 def test_pipelines_and_searches_with_trees_before_the_duels(path):

@@ -27,6 +27,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils.validation import check_consistent_length
 
 from duelrank._sklearn import as_indexable, take_rows, unwrap
 from duelrank.rankers import DuelRanker, predict_ranks
@@ -110,6 +111,7 @@ def evaluate(
     X: Any,
     y: Any,
     *,
+    feedback: Mapping[str, Any] | None = None,
     test: tuple[Any, Any] | None = None,
     folds: int = 5,
     top: int = 5,
@@ -126,6 +128,9 @@ def evaluate(
         Training points.
     y : array-like of shape (n,)
         Their labels.
+    feedback : mapping of str to array-like with n rows, default=None
+        What the rankers of these names are fitted to in place of `y`, such as the (n, K) ranks of
+        lists whose first labels are `y`. All rankers are measured by labels.
     test : tuple of X and y, default=None
         Test points and labels. A label that is not in `y` is never ranked, so it counts as wrong.
         By default the training data is cross-validated.
@@ -148,12 +153,15 @@ def evaluate(
     X = as_indexable(X)
     n_labels = len(np.unique(y))
     check_k(top, n_labels)
+    targets = {name: np.asarray((feedback or {}).get(name, y)) for name in rankers}
+    check_consistent_length(y, *targets.values())
     if test is None:
         _check_folds(y, folds)
     parts = list(_splits(X, y, test, folds, random_state))
     measured: dict[str, list[_Measurement]] = {name: [] for name in rankers}
-    for X_train, y_train, X_test, y_test in parts:
+    for train, X_train, X_test, y_test in parts:
         for name, ranker in rankers.items():
+            y_train = targets[name][train]
             measured[name].append(_measure(clone(ranker), X_train, y_train, X_test, y_test, top))
             on_step()
     return [_summarise(name, measurements) for name, measurements in measured.items()]
@@ -185,13 +193,13 @@ def _check_folds(y: NDArray[Any], folds: int) -> None:
 
 def _splits(
     X: Any, y: NDArray[Any], test: tuple[Any, Any] | None, folds: int, random_state: Any
-) -> Iterator[tuple[Any, NDArray[Any], Any, NDArray[Any]]]:
+) -> Iterator[tuple[Any, Any, Any, NDArray[Any]]]:
     if test is not None:
-        yield X, y, as_indexable(test[0]), np.asarray(test[1])
+        yield slice(None), X, as_indexable(test[0]), np.asarray(test[1])
         return
     splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
     for train, held_out in splitter.split(np.zeros(len(y)), y):
-        yield take_rows(X, train), y[train], take_rows(X, held_out), y[held_out]
+        yield train, take_rows(X, train), take_rows(X, held_out), y[held_out]
 
 
 def _measure(

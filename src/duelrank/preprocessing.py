@@ -1,7 +1,8 @@
 """From a table to what duels can learn from: which columns, of what kind, and what happens to them.
 
-`training_data` picks the columns of a table apart; `make_preprocessing` is the scikit-learn
-ColumnTransformer that a model fitted from the command line begins with:
+`training_data` picks the columns of a table apart: features, and a label for every row or a *list*
+of its best labels, best first. `make_preprocessing` is the scikit-learn ColumnTransformer that a
+model fitted from the command line begins with:
 
 - numbers, dates and booleans: the median for a missing value, a column of its own that says so
   where there were any, and the standard scale;
@@ -12,8 +13,9 @@ ColumnTransformer that a model fitted from the command line begins with:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from duelrank.rankings import ranks_from_lists
 from duelrank.tables import TableError, features, is_labelled, kinds_of, labels
 
-__all__ = ["TrainingData", "make_preprocessing", "training_data"]
+__all__ = ["TrainingData", "first_labels", "make_preprocessing", "training_data"]
 
 MOST_CATEGORIES = 100
 MISSING_CATEGORY = "(missing)"
@@ -39,6 +42,7 @@ FEW_ROWS = 20
 MOSTLY_NUMBERS = 0.8
 # An unnamed first column and what pandas writes are numbers of rows.
 INDEX_COLUMNS = ("", "__index_level_0__", "Unnamed: 0")
+LABEL_TYPES = {"O": "text", "i": "whole numbers", "b": "true and false"}
 
 
 @dataclass(frozen=True)
@@ -50,13 +54,15 @@ class TrainingData:
     X : pyarrow.Table
         The features.
     y : ndarray of shape (n,)
-        The labels.
+        The labels; of lists the first ones.
     kinds : dict of str to str
         The columns of X and their kinds.
     left_out : list of str
         Columns that carry no information.
     notes : list of str
         What a user should know: columns left out, rows dropped, suspicious columns.
+    lists : list of lists of labels, or None
+        All labels of every row, best first, if there may be several.
     """
 
     X: pa.Table
@@ -64,11 +70,22 @@ class TrainingData:
     kinds: dict[str, str]
     left_out: list[str]
     notes: list[str]
+    lists: list[list[Any]] | None = None
+
+    @property
+    def classes(self) -> list[Any]:
+        """All labels that occur, sorted."""
+        return sorted(set(self.y.tolist()) if self.lists is None else set(chain(*self.lists)))
+
+    @property
+    def feedback(self) -> NDArray[Any]:
+        """What to learn from: the labels, or the ranks of the lists, a column for each class."""
+        return self.y if self.lists is None else ranks_from_lists(self.lists, self.classes)
 
 
 def training_data(
     table: pa.Table,
-    target: str,
+    target: str | Sequence[str],
     *,
     as_text: bool,
     ignore: Collection[str] = (),
@@ -80,8 +97,9 @@ def training_data(
     ----------
     table : pyarrow.Table
         Features and labels.
-    target : str
-        The column with the labels. Rows without a label are dropped.
+    target : str or sequence of str
+        The column with the labels, or with lists of labels; or several columns that hold a list
+        each row, best label first, and nothing behind its end. Rows without a label are dropped.
     as_text : bool
         Whether text may stand for something else, as it does in CSV.
     ignore : collection of str
@@ -96,19 +114,24 @@ def training_data(
         numbers, and text that is different in every row.
     """
     notes: list[str] = []
-    for role, names in (("target", [target]), ("ignore", ignore), ("categorical", categorical)):
+    targets = [target] if isinstance(target, str) else list(target)
+    for role, names in (("target", targets), ("ignore", ignore), ("categorical", categorical)):
         for name in names:
             if name not in table.column_names:
                 raise TableError(f"{role} column {name!r} is not in the table.")
-    labelled = is_labelled(table[target])
+    has_lists = len(targets) > 1 or _holds_lists(table[targets[0]])
+    lists = _read_lists(table, targets) if has_lists else None
+    labelled = is_labelled(table[targets[0]]) if lists is None else np.array(list(map(bool, lists)))
     if not labelled.all():
         table = table.filter(pa.array(labelled))
         notes.append(f"{_count(int((~labelled).sum()), 'row')} without a label left out")
     if len(table) == 0:
-        raise TableError(f"no row has a label in {target!r}.")
-    y = labels(target, table[target])
-    _note_labels(y, target, notes)
-    candidates = [n for n in table.column_names if n != target and n not in set(ignore)]
+        raise TableError(f"no row has a label in {targets[0]!r}.")
+    if lists is not None:
+        lists = [row for row in lists if row]
+    y = labels(targets[0], first_labels(table[targets[0]]))
+    _note_labels(y, targets[0], notes)
+    candidates = [n for n in table.column_names if n not in {*targets, *ignore}]
     table = table.select(candidates)
     kinds = kinds_of(table, as_text=as_text, categorical=categorical)
     X = features(table, kinds)
@@ -117,7 +140,30 @@ def training_data(
         raise TableError("the table has no column to learn from besides the target.")
     _note_categories(X, kinds, notes)
     left_out = [name for name in candidates if name not in kinds]
-    return TrainingData(X.select(list(kinds)), y, kinds, left_out, notes)
+    return TrainingData(X.select(list(kinds)), y, kinds, left_out, notes, lists)
+
+
+def first_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the label at the first place of every row.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Labels, or lists of labels.
+
+    Returns
+    -------
+    column : pyarrow.ChunkedArray
+        Labels as they are, of lists the first one; null for an empty list.
+
+    Examples
+    --------
+    >>> first_labels(pa.chunked_array([[["b", "a"], [], None]])).to_pylist()
+    ['b', None, None]
+    """
+    if not _holds_lists(column):
+        return column
+    return pa.chunked_array([pa.array([row[0] if row else None for row in column.to_pylist()])])
 
 
 def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
@@ -157,6 +203,58 @@ def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
         ]
         transformers.append(("categories", make_pipeline(*missing, encoder), categories))
     return ColumnTransformer(transformers, verbose_feature_names_out=False)
+
+
+def _holds_lists(column: pa.ChunkedArray) -> bool:
+    return bool(
+        pa.types.is_list(column.type)
+        or pa.types.is_large_list(column.type)
+        or pa.types.is_fixed_size_list(column.type)
+    )
+
+
+def _read_lists(table: pa.Table, targets: list[str]) -> list[list[Any]]:
+    """Return the labels of every row, best first."""
+    lists: list[list[Any]] = [[] for _ in range(len(table))]
+    held: dict[str, str] = {}
+    where = f"the lists in {_listed(targets)}"
+    for name, rows, places, cells in _cells(table, targets):
+        labelled = is_labelled(cells)
+        values = labels(name, cells.filter(pa.array(labelled)))
+        if len(values):
+            held.setdefault(LABEL_TYPES[values.dtype.kind], name)
+        told = (rows[labelled].tolist(), places[labelled].tolist(), values.tolist())
+        for row, place, label in zip(*told, strict=True):
+            before = lists[row]
+            if len(before) < place:
+                raise TableError(
+                    f"{where} must have no gaps, but row {row} (from 0) has {label!r} at place "
+                    f"{place + 1} and nothing at place {len(before) + 1}."
+                )
+            if label in before:
+                raise TableError(
+                    f"{where} must name a label once, but row {row} (from 0) repeats {label!r}."
+                )
+            before.append(label)
+    if len(held) > 1:
+        kinds = " and ".join(f"{name!r} holds {kind}" for kind, name in held.items())
+        raise TableError(f"{where} must hold labels of one type, but {kinds}.")
+    return lists
+
+
+def _cells(
+    table: pa.Table, targets: list[str]
+) -> Iterator[tuple[str, NDArray[np.intp], NDArray[np.intp], pa.ChunkedArray]]:
+    """Yield cells with labels, the rows and the places that they are of; places count from 0."""
+    if len(targets) == 1:
+        rows = [row or [] for row in table[targets[0]].to_pylist()]
+        lengths = np.array([len(row) for row in rows], dtype=np.intp)
+        places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        cells = pa.chunked_array([pa.array(list(chain(*rows)))])
+        yield targets[0], np.repeat(np.arange(len(rows)), lengths), places, cells
+        return
+    for place, name in enumerate(targets):
+        yield name, np.arange(len(table)), np.full(len(table), place), table[name]
 
 
 def _informative(

@@ -10,7 +10,13 @@ import click
 from duelrank.cli._files import check_figure, check_inputs, make_folder_of
 from duelrank.cli._fit import missing_columns, read_training_data
 from duelrank.cli._labels import known_codes
-from duelrank.cli._options import column_options, make_ranker, ranker_options, reading_options
+from duelrank.cli._options import (
+    TARGET_HELP,
+    column_options,
+    make_ranker,
+    ranker_options,
+    reading_options,
+)
 from duelrank.cli._terminal import count_of, note, plain, progress, say, show, table
 
 if TYPE_CHECKING:
@@ -22,7 +28,7 @@ TOP = 5
 
 @click.command()
 @click.argument("data", metavar="[DATA]", required=False)
-@click.option("--target", metavar="COL", help="The column with the labels.")
+@click.option("--target", "targets", multiple=True, metavar="COL", help=TARGET_HELP)
 @click.option("--test", metavar="FILE", help="Table to test on, instead of cross-validation.")
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
 @click.option("--drop-rare", is_flag=True, help="Leave out labels with fewer rows than folds.")
@@ -32,7 +38,7 @@ TOP = 5
 @reading_options
 def evaluate(
     data: str | None,
-    target: str | None,
+    targets: tuple[str, ...],
     test: str | None,
     folds: int,
     drop_rare: bool,
@@ -47,11 +53,13 @@ def evaluate(
 
     The baselines are multinomial and one-vs-rest logistic regression on the same columns. top-k is
     the share of rows whose label is among the first k, cycles the share of rows whose duels
-    contradict each other. Without DATA, scikit-learn's handwritten digits are ranked.
+    contradict each other. Of lists of labels, duels learn from all, the baselines from the first,
+    which is the one that counts in top-k. Without DATA, scikit-learn's handwritten digits are
+    ranked.
     """
-    if data is None and (target is not None or test is not None):
+    if data is None and (targets or test is not None):
         raise click.UsageError("--target and --test need DATA.")
-    if data is not None and target is None:
+    if data is not None and not targets:
         raise click.UsageError("DATA needs --target, the column with the labels.")
     if figure is not None:
         check_figure(figure, data, test)
@@ -63,16 +71,20 @@ def evaluate(
     penalty = ranker["penalty"] or 1.0
     if data is None:
         name, X, y, first_steps, tested = _digits()
+        feedback = {}
     else:
-        assert target is not None
-        training = read_training_data(data, target, ignore, categorical, delimiter, encoding)
+        training = read_training_data(data, targets, ignore, categorical, delimiter, encoding)
         if test is None and drop_rare:
             training = _without_rare_labels(training, folds)
         name, X, y, first_steps, tested = _from_table(
-            data, training, target, test, delimiter, encoding
+            data, training, targets[0], test, delimiter, encoding
         )
+        feedback = {} if training.lists is None else {"duels": training.feedback}
+        if feedback:
+            duels.set_params(classes=training.classes)
     if len(set(y.tolist())) < 2:
-        raise click.ClickException("there is a single label; ranking needs two.")
+        single = "every list begins with the same" if feedback else "there is a single"
+        raise click.ClickException(f"{single} label; ranking needs two.")
     rankers = {
         called: _pipeline(first_steps, classifier)
         for called, classifier in {"duels": duels, **baselines(penalty)}.items()
@@ -84,6 +96,7 @@ def evaluate(
                 rankers,
                 X,
                 y,
+                feedback=feedback,
                 test=tested,
                 folds=folds,
                 top=min(TOP, len(set(y.tolist()))),
@@ -131,6 +144,7 @@ def _test_data(
     """Read the points to test on, and their labels as training knows them."""
     import numpy as np
 
+    from duelrank.preprocessing import first_labels
     from duelrank.tables import TableError, features, is_labelled, open_table
 
     with open_table(test, delimiter=delimiter, encoding=encoding) as source:
@@ -139,14 +153,15 @@ def _test_data(
         if missing:
             raise TableError(missing_columns(source, missing))
         rows = source.read(names)
-    labelled = is_labelled(rows[target])
+    column = first_labels(rows[target])
+    labelled = is_labelled(column)
     if not labelled.any():
         raise TableError(f"{source.name} has no row with a label in {target!r} to test on.")
     if not labelled.all():
         note(f"{count_of(int((~labelled).sum()), 'row')} of {test} without a label left out.")
     X = features(rows, training.kinds).filter(labelled)
-    known = np.unique(training.y)
-    codes, written = known_codes(target, rows[target].filter(labelled), known)
+    known = training.classes
+    codes, written = known_codes(target, column.filter(labelled), np.array(known, dtype=object))
     unseen = {label for label, code in zip(written, codes.tolist(), strict=True) if code < 0}
     if (codes < 0).all():
         raise TableError(
@@ -158,8 +173,7 @@ def _test_data(
             f"{count_of(len(unseen), 'label')} of {test} {plural} not in the training data; "
             f"{count_of(int((codes < 0).sum()), 'row')} with them count as wrong."
         )
-    values = known.tolist()
-    y = [values[code] if code >= 0 else label for code, label in zip(codes, written, strict=True)]
+    y = [known[code] if code >= 0 else label for code, label in zip(codes, written, strict=True)]
     return X, np.array(y, dtype=object)
 
 
@@ -180,7 +194,10 @@ def _without_rare_labels(training: TrainingData, folds: int) -> TrainingData:
     )
     if not stays.any():
         raise click.ClickException(f"every label has fewer than {folds} rows.")
-    return replace(training, X=training.X.filter(stays), y=training.y[stays])
+    lists = training.lists
+    if lists is not None:
+        lists = [row for row, kept in zip(lists, stays.tolist(), strict=True) if kept]
+    return replace(training, X=training.X.filter(stays), y=training.y[stays], lists=lists)
 
 
 def _pipeline(first_steps: list[Any], classifier: Any) -> Any:

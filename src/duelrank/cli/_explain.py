@@ -48,7 +48,8 @@ def explain(
     ranker, point = unwrap(model.model, X)
     tournament = ranker.tournament(point)
     proba = ranker.predict_proba(point)[0] if hasattr(ranker, "predict_proba") else None
-    show(f"Row {row} of {plain(data)}{_truth(tournament, label)}")
+    kind = "first label" if model.description.learned_from_lists else "label"
+    show(f"Row {row} of {plain(data)}{_truth(tournament, label, kind)}")
     show("")
     show(_ranking_table(tournament, proba, top))
     for line in _story(tournament, ranker.aggregation, ranker.ties):
@@ -59,6 +60,7 @@ def _read_row(
     model: Model, data: str, row: int, delimiter: str | None, encoding: str
 ) -> tuple[Any, tuple[int, str] | None]:
     """Return the features of one row, and the code of its label and how it is written, if any."""
+    from duelrank.preprocessing import first_labels
     from duelrank.tables import TableError, is_labelled, open_table
 
     with open_table(data, delimiter=delimiter, encoding=encoding) as source:
@@ -70,8 +72,10 @@ def _read_row(
                 here = row - before
                 X = points.X
                 X = X[here : here + 1] if hasattr(X, "dtype") else X.slice(here, 1)
-                cell = points.kept[target].slice(here, 1) if target in others else None
-                if target is None or cell is None or not is_labelled(cell).all():
+                if target is None or not others:
+                    return X, None
+                cell = first_labels(points.kept[target].slice(here, 1))
+                if not is_labelled(cell).all():
                     return X, None
                 codes, (written,) = known_codes(target, cell, model.model.classes_)
                 return X, (int(codes[0]), written)
@@ -79,12 +83,12 @@ def _read_row(
     raise TableError(f"{data} has {before} rows, so there is no row {row} (counted from 0).")
 
 
-def _truth(tournament: Tournaments, label: tuple[int, str] | None) -> str:
+def _truth(tournament: Tournaments, label: tuple[int, str] | None, kind: str) -> str:
     if label is None:
         return ""
     code, written = label
     where = "not known to the model" if code < 0 else f"place {_codes(tournament).index(code) + 1}"
-    return f"; its label is {plain(written)} ({where})"
+    return f"; its {kind} is {plain(written)} ({where})"
 
 
 def _ranking_table(tournament: Tournaments, proba: Any, top: int) -> Any:

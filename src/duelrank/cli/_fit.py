@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from duelrank.cli._files import STREAM, Mistake, check_inputs, check_output, make_folder_of
-from duelrank.cli._options import column_options, make_ranker, ranker_options, reading_options
+from duelrank.cli._options import (
+    TARGET_HELP,
+    column_options,
+    make_ranker,
+    ranker_options,
+    reading_options,
+)
 from duelrank.cli._terminal import is_watched, note, plain, say
 
 if TYPE_CHECKING:
@@ -18,14 +24,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("data", metavar="DATA")
-@click.option("--target", required=True, metavar="COL", help="The column with the labels.")
+@click.option("--target", "targets", multiple=True, required=True, metavar="COL", help=TARGET_HELP)
 @click.option("--output", "-o", required=True, metavar="MODEL", help="Where to save the model.")
 @ranker_options
 @column_options
 @reading_options
 def fit(
     data: str,
-    target: str,
+    targets: tuple[str, ...],
     output: str,
     ignore: tuple[str, ...],
     categorical: tuple[str, ...],
@@ -48,8 +54,11 @@ def fit(
     from duelrank.storage import save
 
     duels = make_ranker(**ranker)
-    training = read_training_data(data, target, ignore, categorical, delimiter, encoding)
-    _check_labels(training, target)
+    training = read_training_data(data, targets, ignore, categorical, delimiter, encoding)
+    _check_labels(training, targets)
+    has_lists = training.lists is not None
+    if has_lists:
+        duels.set_params(classes=training.classes)
     model = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
     start = time.perf_counter()
     _fit_in_sight(model, training)
@@ -62,6 +71,7 @@ def fit(
         "notes": training.notes,
     }
     make_folder_of(output)
+    target = targets if has_lists else targets[0]
     save(model, output, columns=training.kinds, target=target, facts=facts)
     say(
         f"Fitted {len(labels) * (len(labels) - 1) // 2} duels between {len(labels)} labels on "
@@ -71,29 +81,34 @@ def fit(
 
 def read_training_data(
     data: str,
-    target: str,
+    targets: tuple[str, ...],
     ignore: tuple[str, ...],
     categorical: tuple[str, ...],
     delimiter: str | None,
     encoding: str,
 ) -> TrainingData:
     """Read a table to learn from, and tell what its columns are taken for."""
+    twice = [name for name in targets if targets.count(name) > 1]
+    if twice:
+        raise click.UsageError(f"--target {twice[0]} is there more than once.")
     from duelrank.preprocessing import training_data
     from duelrank.tables import TableError, open_table
 
     with open_table(data, delimiter=delimiter, encoding=encoding) as source:
-        missing = [n for n in (target, *ignore, *categorical) if n not in source.columns]
+        missing = [n for n in (*targets, *ignore, *categorical) if n not in source.columns]
         if missing:
             raise TableError(missing_columns(source, missing))
         training = training_data(
             source.read(),
-            target,
+            targets,
             as_text=source.as_text,
             ignore=ignore,
             categorical=categorical,
         )
     for kind, names in by_kind(training.kinds).items():
         say(f"{kind:<10} {len(names):>4}  {listed(names)}")
+    if training.lists is not None:
+        say(f"{'lists':<10} {max(map(len, training.lists)):>4}  {listed(list(targets))}")
     for remark in training.notes:
         note(f"{remark}.")
     return training
@@ -132,11 +147,11 @@ def _with_rest(names: list[str], count: int) -> str:
     return ", ".join(names[:count]) + rest
 
 
-def _check_labels(training: TrainingData, target: str) -> None:
-    labels = set(training.y.tolist())
-    if len(labels) < 2:
+def _check_labels(training: TrainingData, targets: tuple[str, ...]) -> None:
+    if len(training.classes) < 2:
         raise click.ClickException(
-            f"{target!r} holds the single label {plain(labels.pop())!r}; ranking needs two."
+            f"{targets[0]!r} holds the single label {plain(training.classes[0])!r}; ranking needs "
+            "two."
         )
 
 
@@ -144,7 +159,7 @@ def _fit_in_sight(model: Any, training: TrainingData) -> None:
     """Fit, and let the duels show their progress on a terminal."""
     ranker = model[-1]
     ranker.set_params(verbose=is_watched())
-    model.fit(training.X, training.y)
+    model.fit(training.X, training.feedback)
     # Who looked on while it was fitted is no part of a model.
     for shown in (ranker, ranker.duels_):
         if "verbose" in shown.get_params(deep=False):

@@ -35,6 +35,11 @@ def _as_list(thing: object) -> list[object]:
     return thing if isinstance(thing, list) else []
 
 
+def _target(description: ModelDescription) -> str:
+    lists = " (lists of labels, best first)" if description.learned_from_lists else ""
+    return f"{listed(description.targets) or '(not named)'}{lists}"
+
+
 def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:
     n_labels = len(description.labels)
     facts = description.facts
@@ -46,7 +51,7 @@ def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:
     ]
     sections = [
         ("fitted", [f"{plain(description.created)}{rows}"]),
-        ("target", [plain(description.target or "(not named)")]),
+        ("target", [_target(description)]),
         ("labels", [f"{n_labels}: {listed([str(label) for label in description.labels])}"]),
         ("columns", columns or ["(not named)"]),
         ("steps", [plain(step) for step in description.steps] or ["(none)"]),

@@ -27,19 +27,19 @@ class Model:
         """Name the columns of a table that the model takes, and tell what is ignored."""
         from duelrank.tables import TableError
 
-        known, target = list(self.description.columns), self.description.target
+        known, targets = list(self.description.columns), self.description.targets
         missing = [name for name in [*known, *wanted] if name not in source.columns]
         if missing:
             raise TableError(missing_columns(source, missing))
         if not known:  # fitted on arrays
-            known = [name for name in source.columns if name not in {target, *wanted}]
+            known = [name for name in source.columns if name not in {*targets, *wanted}]
             expected = getattr(self.model, "n_features_in_", len(known))
             if len(known) != expected:
                 raise TableError(
                     f"the model takes {expected} columns, but {source.name} has {len(known)}."
                 )
         left_out = self.description.facts.get("left_out")
-        expected_others = {target, *(map(str, left_out) if isinstance(left_out, list) else ())}
+        expected_others = {*targets, *(map(str, left_out) if isinstance(left_out, list) else ())}
         ignored = [n for n in source.columns if n not in {*known, *wanted, *expected_others}]
         if ignored:
             note(f"not known to the model and ignored: {listed(ignored)}.")

@@ -46,6 +46,11 @@ reading_options = _together(
     click.option("--encoding", default="utf-8", help="Encoding of CSV.", show_default=True),
 )
 
+TARGET_HELP = (
+    "The column with the labels. Several columns, or one of lists, hold the best few labels of a "
+    "row, best first (repeatable)."
+)
+
 column_options = _together(
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out (repeatable)."),
     click.option(

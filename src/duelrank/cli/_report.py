@@ -39,7 +39,8 @@ def report(
     """Write a page about a model and the rows of the table DATA.
 
     One HTML file that needs no network: accuracies if DATA has labels, the hardest pairs of labels,
-    cycles, and every row with its ranking. Rows that the model has not seen tell more.
+    cycles, and every row with its ranking. Rows that the model has not seen tell more. Of lists of
+    labels, the first label is the one that counts.
     """
     if not output.lower().endswith((".html", ".htm")):
         raise click.UsageError(f"--output {output} must end in .html.")
@@ -87,8 +88,10 @@ def _labelled_rows(
     """Return the numbers of the rows with labels that the model knows, and these labels."""
     import numpy as np
 
+    from duelrank.preprocessing import first_labels
     from duelrank.tables import TableError, is_labelled
 
+    column = first_labels(column)
     rows = np.flatnonzero(is_labelled(column))
     if len(rows) == 0:
         raise TableError(f"{name} has no row with a label in {target!r}.")

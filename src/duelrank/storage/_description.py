@@ -30,7 +30,7 @@ class ModelDescription:
         Names of the input columns and their kinds, such as "number" and "category", in order;
         None where the kind is not known. Empty if the model was fitted on columns without names.
     target : str or None
-        Name of the column that held the labels, if it had one.
+        Name of the column that held the labels, if it had one; the first of several.
     facts : dict
         Whatever else was written down at saving, such as the number of rows.
     created : str
@@ -49,6 +49,19 @@ class ModelDescription:
     facts: dict[str, Any]
     created: str
     versions: dict[str, str]
+
+    @property
+    def learned_from_lists(self) -> bool:
+        """Whether the targets held lists of labels, best first."""
+        told = self.facts.get("targets")
+        return isinstance(told, list) and all(isinstance(name, str) for name in told)
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of all columns that held labels, as far as they had names."""
+        if self.learned_from_lists:
+            return list(self.facts["targets"])
+        return [] if self.target is None else [self.target]
 
 
 def describe(path: str | os.PathLike[str]) -> ModelDescription:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import duelrank
 from duelrank import duels, losses
+from duelrank.duels._stacked import WithSquares
 from duelrank.rankers import DuelRanker
 from duelrank.storage._archive import (
     ModelFileError,
@@ -82,7 +83,7 @@ def save(
     path: str | os.PathLike[str],
     *,
     columns: Mapping[str, str] | None = None,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> None:
     """Save a fitted ranker to a file that can be opened without running what is in it.
@@ -100,8 +101,9 @@ def save(
         that the fitted model remembers, with None for a kind that it does not tell. Of booleans
         and numbers it remembers the same, so name the kinds if there are columns of true and
         false.
-    target : str, default=None
-        Name of the column with the labels, for `describe`.
+    target : str or sequence of str, default=None
+        Name of the column with the labels, for `describe`; a sequence of names, also of one, if
+        the columns held lists of labels, best first.
     facts : mapping, default=None
         Anything else worth remembering that JSON can hold, for `describe`.
 
@@ -124,6 +126,11 @@ def save(
     """
     ranker = _ranker_in(model)
     skops_io = _import_skops()
+    facts = dict(facts or {})
+    if not (target is None or isinstance(target, str)):
+        # The field for the target holds one name, and every version can read the file.
+        facts["targets"] = list(target)
+        target = next(iter(target), None)
     description = ModelDescription(
         labels=[_as_json(label) for label in ranker.classes_.tolist()],
         engine=_on_one_line(ranker.duels_),
@@ -132,7 +139,7 @@ def save(
         steps=_describe_steps(model),
         columns=dict(columns) if columns is not None else column_kinds(model),
         target=target,
-        facts=dict(facts or {}),
+        facts=facts,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=_versions(),
     )
@@ -261,6 +268,7 @@ def _our_types() -> list[str]:
     engines = (getattr(duels, name) for name in duels.__all__)
     kinds: list[Any] = [DuelRanker, losses.TopKScorer, losses.RankingScorer]
     kinds += [losses.kendall_distance, losses.kendall_tau]
+    kinds += [losses.kendall_tau_scorer().partial_measure, WithSquares]
     kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
     return [f"{kind.__module__}.{kind.__qualname__}" for kind in kinds]
 

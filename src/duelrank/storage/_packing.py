@@ -19,6 +19,7 @@ points.
 from __future__ import annotations
 
 import copy
+import inspect
 from itertools import chain
 from typing import Any
 
@@ -262,12 +263,21 @@ def _pack_estimators(objects: list[Any]) -> Column | None:
 def _unpack_estimators(column: Column, length: int, allowance: _Allowance) -> list[Any]:
     prototype = column["prototype"]
     check_packed(_is_its_attributes(type(prototype)))
+    defaults = _our_defaults(type(prototype))
     estimators = []
     for attributes in _unpack_dicts(column, length, allowance):
         estimator = _bare(prototype)
-        vars(estimator).update(_with_neighbour_tree(attributes))
+        vars(estimator).update(defaults | _with_neighbour_tree(attributes))
         estimators.append(estimator)
     return estimators
+
+
+def _our_defaults(kind: Any) -> dict[str, Any]:
+    """Return the defaults of a class of ours: an older file may not know all of its parameters."""
+    if not kind.__module__.startswith("duelrank."):
+        return {}
+    parameters = inspect.signature(kind).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 def _is_its_attributes(kind: Any) -> bool:

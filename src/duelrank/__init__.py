@@ -1,4 +1,4 @@
-"""duelrank: rank all labels of a point, learning from class labels alone.
+"""duelrank: rank all labels of a point, learning from labels, top-m lists or rankings.
 
 The path from data to a ranking, with the shapes of n points, K labels and P = K(K−1)/2 duels::
 
@@ -10,6 +10,10 @@ The path from data to a ranking, with the shapes of n points, K labels and P = K
 - :mod:`duelrank.rankings` turn scores into ranks and orders;
 - :mod:`duelrank.losses` measure how wrong they are;
 - :mod:`duelrank.rankers` walk the whole path as a scikit-learn classifier.
+
+In place of y there may be top-m lists or rankings: :mod:`duelrank.feedback` says what rows reveal
+about duels, :mod:`duelrank.consensus` finds one ranking for many, and :mod:`duelrank.competitors`
+are the other methods of label ranking behind the same interface.
 
 Beside the path: :mod:`duelrank.posteriors` and :mod:`duelrank.bounds` say what can be known,
 :mod:`duelrank.datasets` holds data to try it on, :mod:`duelrank.plotting` draws, and
@@ -27,7 +31,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from duelrank import (
         bounds,
+        competitors,
+        consensus,
         datasets,
+        feedback,
         losses,
         plotting,
         posteriors,
@@ -36,7 +43,15 @@ if TYPE_CHECKING:
         tournaments,
     )
     from duelrank._pairs import pairs
-    from duelrank.duels import EstimatorDuels, LogisticDuels, LogisticDuelsCV, StumpDuels
+    from duelrank.duels import (
+        EstimatorDuels,
+        ForestDuels,
+        KernelDuels,
+        LogisticDuels,
+        LogisticDuelsCV,
+        StackedDuels,
+        StumpDuels,
+    )
     from duelrank.rankers import DuelRanker, predict_order, predict_ranks, predict_top
     from duelrank.storage import load, save
 
@@ -45,11 +60,17 @@ __version__ = "0.1.0"
 __all__ = [
     "DuelRanker",
     "EstimatorDuels",
+    "ForestDuels",
+    "KernelDuels",
     "LogisticDuels",
     "LogisticDuelsCV",
+    "StackedDuels",
     "StumpDuels",
     "bounds",
+    "competitors",
+    "consensus",
     "datasets",
+    "feedback",
     "load",
     "losses",
     "pairs",
@@ -67,9 +88,12 @@ __all__ = [
 # Every room can be reached as an attribute, also those whose best names are above.
 _ROOMS = (
     "bounds",
+    "competitors",
+    "consensus",
     "datasets",
     "duels",
     "evaluation",
+    "feedback",
     "losses",
     "plotting",
     "posteriors",
@@ -86,8 +110,11 @@ _ROOMS = (
 _ROOM_OF = {
     "DuelRanker": "rankers",
     "EstimatorDuels": "duels",
+    "ForestDuels": "duels",
+    "KernelDuels": "duels",
     "LogisticDuels": "duels",
     "LogisticDuelsCV": "duels",
+    "StackedDuels": "duels",
     "StumpDuels": "duels",
     "load": "storage",
     "pairs": "_pairs",

@@ -1,0 +1,111 @@
+"""What competitors share: any feedback in, scores without ties out, no label favoured.
+
+A competitor says how it learns and how it scores. It sees the labels numbered by an order drawn at
+fit, so wherever it prefers the lower of two codes, chance does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from duelrank._label_ranker import LabelRanker, encode
+from duelrank._sklearn import check_sample_weight
+from duelrank.feedback import reveals_nothing
+from duelrank.tournaments._aggregation import without_ties
+
+
+class Competitor(LabelRanker):
+    """Parent of the competitors: children have `_learn`, `_scores` and these parameters.
+
+    ``_learn(X, ranks, weights, rng)`` gets the rows that say something and weigh something, their
+    ranks as in `Feedback`, and weights or None. ``_scores(X)`` returns (n, K) scores; equal ones
+    are decided here. The columns of both follow `label_order_`.
+    """
+
+    classes: Any
+    unplaced: str
+    random_state: Any
+
+    def _learn(
+        self,
+        X: Any,
+        ranks: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
+        rng: np.random.RandomState,
+    ) -> None:
+        raise NotImplementedError
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn to rank.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The points.
+        y : array-like of shape (n,) or (n, K)
+            Class labels, at least two different ones; or ranks, one column per label, 1 for the
+            best and NaN for labels without a place. Labels at the same place are tied. The columns
+            are named by `classes`, by a dataframe, or else 0..K−1.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows.
+
+        Returns
+        -------
+        self : estimator
+            The fitted ranker.
+        """
+        X = self._check_points(X, reset=True)
+        targets = encode(self, X, y, self.unplaced, self.classes)
+        ranks = targets.ranks
+        used = ~reveals_nothing(ranks)
+        weights = None
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, X)
+            used &= weights > 0
+            if not used.any():
+                raise ValueError(
+                    "sample_weight must be positive for a row that places one label ahead of "
+                    "another; it is zero for all of them."
+                )
+            weights = weights[used]
+        rng = check_random_state(self.random_state)
+        label_order = rng.permutation(len(targets.classes))
+        self._learn(X[used], ranks[used][:, label_order], weights, rng)
+        self.classes_ = targets.classes
+        self.label_order_ = label_order
+        self.unplaced_ = targets.unplaced
+        self.n_silent_rows_ = targets.n_silent_rows
+        return self
+
+    def _label_scores(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        scores = self._scores(self._check_points(X, reset=False))
+        in_drawn_order = without_ties(scores, np.arange(scores.shape[1]))
+        return in_drawn_order[:, np.argsort(self.label_order_)]
+
+    def _check_points(self, X: Any, *, reset: bool) -> Any:
+        accepts = get_tags(self).input_tags
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accepts.sparse else False,
+            ensure_all_finite=not accepts.allow_nan,
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise unless a parameter is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")

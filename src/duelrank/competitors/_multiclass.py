@@ -1,0 +1,105 @@
+"""MulticlassRanker: the scores of one classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.linear_model import LogisticRegression
+
+from duelrank.competitors._competitor import Competitor
+from duelrank.competitors._subestimators import seeded_clones, weight_argument, with_input_tags
+from duelrank.rankers import _scores as scores_of_classifier
+
+
+class MulticlassRanker(Competitor):
+    """Rank labels by the scores of a classifier that is fitted to the first labels alone.
+
+    Of every row only the label ahead of all others that are placed is used; rows without one, where
+    labels share the first place, are left out. Labels that are never first come last.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        Any scikit-learn classifier with ``decision_function`` or ``predict_proba``, pipelines and
+        searches included; None means ``LogisticRegression(max_iter=1000)``.
+    classes : array-like of shape (K,), default=None
+        All labels, in the order of the columns of ranks; by default those that y names.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        Where labels are that are not placed, as in `duelrank.feedback.check_feedback`.
+    random_state : int, RandomState instance or None, default=None
+        Source of the label order that decides between equal scores, and of the seeds that the
+        classifier leaves open.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, sorted.
+    label_order_ : ndarray of int, of shape (K,)
+        Codes of the labels, the one favoured where nothing else decides first.
+    estimator_ : classifier or None
+        The fitted classifier, to whom labels are their places in `label_order_`; None if all rows
+        have the same first label.
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from duelrank.competitors import MulticlassRanker
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MulticlassRanker(random_state=0).fit(X, y).predict_order(X[[0, 83]])
+    array([[0, 1, 2],
+           [2, 1, 0]])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        classes: Any = None,
+        unplaced: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.classes = classes
+        self.unplaced = unplaced
+        self.random_state = random_state
+
+    def _learn(
+        self,
+        X: Any,
+        ranks: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
+        rng: np.random.RandomState,
+    ) -> None:
+        best = np.fmin.reduce(ranks, axis=1, keepdims=True)
+        rows = np.flatnonzero(np.count_nonzero(ranks == best, axis=1) == 1)
+        if len(rows) == 0:
+            raise ValueError("y must place one label ahead of all others in at least one row.")
+        first = np.nanargmin(ranks[rows], axis=1)
+        (classifier,) = seeded_clones(self._classifier(), 1, rng, is_classifier)
+        self.first_labels_ = np.unique(first)
+        self.estimator_ = None
+        if len(self.first_labels_) > 1:
+            own_weights = None if weights is None else weights[rows]
+            self.estimator_ = classifier.fit(
+                X[rows], first, **weight_argument(classifier, own_weights)
+            )
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        known = np.zeros((X.shape[0], 1))
+        if self.estimator_ is not None:
+            known = scores_of_classifier(self.estimator_, X)
+        behind = known.min(axis=1, keepdims=True) - 1
+        scores = np.repeat(behind, len(self.classes_), axis=1)
+        scores[:, self.first_labels_] = known
+        return scores
+
+    def _classifier(self) -> Any:
+        return LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
+
+    def __sklearn_tags__(self) -> Any:
+        return with_input_tags(super().__sklearn_tags__(), self._classifier())

@@ -1,0 +1,142 @@
+"""NeighborsRanker: medians of the rankings nearby."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+
+from duelrank.competitors._competitor import Competitor, check_choice
+from duelrank.competitors._medians import MEDIANS, median_scores
+from duelrank.consensus import duels_won_by_group, plackett_luce_weights
+
+BLOCK_BYTES = 2**26
+# Few rows rarely determine Plackett-Luce weights: every two labels also share a duel that weighs
+# as much as a fraction of the nearest row.
+PENALTY = 0.1
+
+
+class NeighborsRanker(Competitor):
+    """Rank labels by the consensus of the nearest rows.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        How many rows; all of them if there are fewer. Distances are Euclidean: features of
+        different units want a ``StandardScaler`` in front.
+    weights : {"uniform", "distance"}, default="distance"
+        Whether all neighbours count the same or by the inverse of their distance. Sample weights
+        multiply either.
+    consensus : {"borda", "copeland", "kemeny", "plackett_luce"}, default="borda"
+        Which median of the neighbours' rankings, as in `duelrank.consensus`; for "plackett_luce",
+        which takes no ties but those at the end of a ranking, the order of the weights with a
+        penalty of 0.1.
+    classes : array-like of shape (K,), default=None
+        All labels, in the order of the columns of ranks; by default those that y names.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        Where labels are that are not placed, as in `duelrank.feedback.check_feedback`.
+    n_jobs : int, default=None
+        Number of jobs of the search for neighbours.
+    random_state : int, RandomState instance or None, default=None
+        Source of the label order that decides between labels that nothing tells apart.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, sorted.
+    label_order_ : ndarray of int, of shape (K,)
+        Codes of the labels, the one favoured where nothing else decides first.
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    Examples
+    --------
+    >>> from duelrank.competitors import NeighborsRanker
+    >>> X, ranks = [[0], [1], [2], [3]], [[1, 2, 3], [1, 3, 2], [2, 3, 1], [3, 2, 1]]
+    >>> NeighborsRanker(1, random_state=0).fit(X, ranks).predict_ranks([[0.1], [1.9]])
+    array([[1, 2, 3],
+           [2, 3, 1]])
+    """
+
+    _search: NearestNeighbors
+    _ranks: NDArray[np.float64]
+    _row_weights: NDArray[np.float64]
+
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        *,
+        weights: str = "distance",
+        consensus: str = "borda",
+        classes: Any = None,
+        unplaced: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.consensus = consensus
+        self.classes = classes
+        self.unplaced = unplaced
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _learn(
+        self,
+        X: Any,
+        ranks: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
+        rng: np.random.RandomState,
+    ) -> None:
+        if not isinstance(self.n_neighbors, Integral) or self.n_neighbors < 1:
+            raise ValueError(f"n_neighbors must be a positive integer, got {self.n_neighbors!r}.")
+        check_choice("weights", self.weights, ("uniform", "distance"))
+        check_choice("consensus", self.consensus, (*MEDIANS, "plackett_luce"))
+        if self.consensus == "plackett_luce":
+            _check_ties(ranks)
+        n_neighbors = min(self.n_neighbors, len(ranks))
+        self._search = NearestNeighbors(n_neighbors=n_neighbors, n_jobs=self.n_jobs).fit(X)
+        self._ranks = ranks
+        self._row_weights = np.ones(len(ranks)) if weights is None else weights
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        distances, neighbors = self._search.kneighbors(X)
+        weights = self._row_weights[neighbors]
+        if self.weights == "distance":
+            weights = weights * _closeness(distances)
+        n_blocks = 1 + neighbors.size * self._ranks.shape[1] * 8 // BLOCK_BYTES
+        blocks = zip(np.array_split(neighbors, n_blocks), np.array_split(weights, n_blocks))
+        return np.concatenate([self._medians(self._ranks[rows], shares) for rows, shares in blocks])
+
+    def _medians(
+        self, ranks: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Score the labels by the (g, n, K) ranks of the neighbours and their (g, n) weights."""
+        if self.consensus == "plackett_luce":
+            fitted: NDArray[np.float64] = np.log(plackett_luce_weights(ranks, weights, PENALTY))
+            return np.round(fitted, 8)
+        return median_scores(duels_won_by_group(ranks, weights), self.consensus)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _closeness(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return inverse distances relative to the nearest; where that is 0, only such rows count."""
+    nearest = distances[:, :1]
+    return np.where(distances > 0, nearest / np.where(distances > 0, distances, 1), 1)
+
+
+def _check_ties(ranks: NDArray[np.float64]) -> None:
+    in_order = np.sort(ranks, axis=1)
+    last = np.fmax.reduce(ranks, axis=1, keepdims=True)
+    if np.any((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] < last)):
+        raise ValueError(
+            "consensus='plackett_luce' takes no ties but those at the end of a ranking; y has "
+            "others."
+        )

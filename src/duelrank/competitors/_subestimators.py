@@ -1,0 +1,56 @@
+"""Estimators inside competitors: checked, cloned, seeded and given their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from duelrank._sklearn import is_parameter
+
+
+def seeded_clones(
+    estimator: Any, n_clones: int, rng: np.random.RandomState, is_kind: Callable[[Any], bool]
+) -> list[Any]:
+    """Clone an estimator of the right kind; what it leaves without a seed gets one from `rng`."""
+    if isinstance(estimator, type) or not (hasattr(estimator, "fit") and is_kind(estimator)):
+        kind = is_kind.__name__.removeprefix("is_")
+        raise TypeError(f"estimator must be an instance of a {kind}, got {estimator!r}.")
+    unseeded = [
+        name
+        for name, value in sorted(estimator.get_params().items())
+        if is_parameter(name, "random_state") and value is None
+    ]
+    clones = [clone(estimator) for _ in range(n_clones)]
+    for copy in clones:
+        copy.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in unseeded})
+    return clones
+
+
+def weight_argument(
+    estimator: Any, weights: NDArray[np.float64] | None
+) -> dict[str, NDArray[np.float64]]:
+    """Return the argument of an estimator's fit that carries the weights, if there are any."""
+    if weights is None:
+        return {}
+    if has_fit_parameter(estimator, "sample_weight"):
+        return {"sample_weight": weights}
+    if isinstance(estimator, Pipeline) and has_fit_parameter(estimator[-1], "sample_weight"):
+        return {f"{estimator.steps[-1][0]}__sample_weight": weights}
+    raise ValueError(
+        f"sample_weight was given, but {type(estimator).__name__} does not support sample weights."
+    )
+
+
+def with_input_tags(tags: Any, estimator: Any) -> Any:
+    """Let a competitor take what the estimator inside takes: sparse matrices, NaN."""
+    with suppress(TypeError, AttributeError):  # fit will say what is wrong with the estimator
+        tags.input_tags = get_tags(estimator).input_tags
+    return tags

@@ -1,0 +1,254 @@
+"""RankingTree and RankingForest: medians of the rankings in a leaf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
+
+from duelrank.competitors._competitor import Competitor, check_choice
+from duelrank.competitors._embeddings import expected_places
+from duelrank.competitors._medians import MEDIANS, median_scores, won_in_leaves
+
+
+class RankingTree(Competitor):
+    """Rank labels by the consensus of the rows in the same leaf of a regression tree.
+
+    The tree is grown on the places of all labels together (scikit-learn's multi-output regression
+    tree): in a leaf the rows' places differ little. Places that a row leaves open are averaged as
+    by `LabelwiseRanker`, and those of unknown labels set to the label's mean.
+
+    Parameters
+    ----------
+    max_depth : int, default=None
+        The largest depth; unlimited by default.
+    min_samples_leaf : int or float, default=5
+        The least number, or share, of rows in a leaf.
+    max_features : int, float, {"sqrt", "log2"} or None, default=None
+        Number, or share, of the features to look at for a split; all by default.
+    consensus : {"borda", "copeland", "kemeny"}, default="borda"
+        Which median of the rankings in a leaf, as in `duelrank.consensus`.
+    classes : array-like of shape (K,), default=None
+        All labels, in the order of the columns of ranks; by default those that y names.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        Where labels are that are not placed, as in `duelrank.feedback.check_feedback`.
+    random_state : int, RandomState instance or None, default=None
+        Source of the label order that decides between labels that nothing tells apart, and of the
+        tree's randomness.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, sorted.
+    label_order_ : ndarray of int, of shape (K,)
+        Codes of the labels, the one favoured where nothing else decides first.
+    tree_ : DecisionTreeRegressor
+        The regression tree.
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    Examples
+    --------
+    >>> from duelrank.competitors import RankingTree
+    >>> X, ranks = [[0], [1], [2], [3]], [[1, 2, 3], [1, 2, 3], [2, 3, 1], [2, 3, 1]]
+    >>> RankingTree(min_samples_leaf=1, random_state=0).fit(X, ranks).predict_ranks([[0], [2.5]])
+    array([[1, 2, 3],
+           [2, 3, 1]])
+    """
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | None = None,
+        min_samples_leaf: float = 5,
+        max_features: Any = None,
+        consensus: str = "borda",
+        classes: Any = None,
+        unplaced: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.consensus = consensus
+        self.classes = classes
+        self.unplaced = unplaced
+        self.random_state = random_state
+
+    def _learn(
+        self,
+        X: Any,
+        ranks: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
+        rng: np.random.RandomState,
+    ) -> None:
+        check_choice("consensus", self.consensus, MEDIANS)
+        self.tree_ = DecisionTreeRegressor(
+            max_depth=self.max_depth,
+            min_samples_leaf=self.min_samples_leaf,
+            max_features=self.max_features,
+            random_state=rng.randint(np.iinfo(np.int32).max),
+        ).fit(X, _complete_places(ranks, weights), sample_weight=weights)
+        nodes, scores, _ = _medians_of_leaves(self.tree_.apply(X), ranks, weights, self.consensus)
+        self._medians = _by_node(self.tree_, nodes, scores)
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        return self._medians[self.tree_.apply(X)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class RankingForest(Competitor):
+    """Rank labels by many trees' medians: by the mean place that these give them (Borda).
+
+    The trees are those of scikit-learn's random forest, grown as in `RankingTree` on rows drawn
+    with replacement; the median of a leaf is that of all rows that end up in it. It says nothing
+    about two labels that none of these rows compares: what counts is the number of labels that a
+    label is ahead of, minus those it is behind. Partial feedback wants larger leaves.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    max_depth : int, default=None
+        The largest depth; unlimited by default.
+    min_samples_leaf : int or float, default=1
+        The least number, or share, of rows in a leaf.
+    max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
+        Number, or share, of the features to look at for a split.
+    consensus : {"borda", "copeland", "kemeny"}, default="borda"
+        Which median of the rankings in a leaf, as in `duelrank.consensus`.
+    classes : array-like of shape (K,), default=None
+        All labels, in the order of the columns of ranks; by default those that y names.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        Where labels are that are not placed, as in `duelrank.feedback.check_feedback`.
+    n_jobs : int, default=None
+        Number of jobs over the trees.
+    random_state : int, RandomState instance or None, default=None
+        Source of the label order that decides between labels that nothing tells apart, and of the
+        forest's randomness.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, sorted.
+    label_order_ : ndarray of int, of shape (K,)
+        Codes of the labels, the one favoured where nothing else decides first.
+    forest_ : RandomForestRegressor
+        The regression forest.
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from duelrank.competitors import RankingForest
+    >>> X, y = load_iris(return_X_y=True)
+    >>> RankingForest(10, random_state=0).fit(X, y).predict_order(X[[60, 120]])
+    array([[1, 2, 0],
+           [2, 1, 0]])
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        max_depth: int | None = None,
+        min_samples_leaf: float = 1,
+        max_features: Any = "sqrt",
+        consensus: str = "borda",
+        classes: Any = None,
+        unplaced: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.consensus = consensus
+        self.classes = classes
+        self.unplaced = unplaced
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _learn(
+        self,
+        X: Any,
+        ranks: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
+        rng: np.random.RandomState,
+    ) -> None:
+        check_choice("consensus", self.consensus, MEDIANS)
+        self.forest_ = RandomForestRegressor(
+            self.n_estimators,
+            max_depth=self.max_depth,
+            min_samples_leaf=self.min_samples_leaf,
+            max_features=self.max_features,
+            n_jobs=self.n_jobs,
+            random_state=rng.randint(np.iinfo(np.int32).max),
+        ).fit(X, _complete_places(ranks, weights), sample_weight=weights)
+        self._net_wins = []
+        for tree, leaves in zip(self.forest_.estimators_, self.forest_.apply(X).T):
+            nodes, scores, told = _medians_of_leaves(leaves, ranks, weights, self.consensus)
+            ahead = told & (scores[:, :, np.newaxis] > scores[:, np.newaxis, :])
+            net_wins = ahead.sum(axis=2, dtype=np.int32) - ahead.sum(axis=1, dtype=np.int32)
+            self._net_wins.append(_by_node(tree, nodes, net_wins))
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        total = np.zeros((X.shape[0], len(self.classes_)))
+        for net_wins, leaves in zip(self._net_wins, self.forest_.apply(X).T):
+            total += net_wins[leaves]
+        return total
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _complete_places(
+    ranks: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Return expected places, those of unknown labels replaced by the label's mean."""
+    places = expected_places(ranks)
+    known = ~np.isnan(places)
+    share = known * (1.0 if weights is None else weights[:, np.newaxis])
+    mass = share.sum(axis=0)
+    sums = (share * np.where(known, places, 0)).sum(axis=0)
+    middle = (ranks.shape[1] + 1) / 2
+    means = np.where(mass > 0, sums / np.where(mass > 0, mass, 1), middle)
+    return np.where(known, places, means)
+
+
+def _medians_of_leaves(
+    leaves: NDArray[np.intp],
+    ranks: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    consensus: str,
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the nodes that are leaves, (m,), their medians' scores, (m, K), and what is told.
+
+    The last, (m, K, K), says which two labels are compared by some row of the leaf.
+    """
+    nodes, groups = np.unique(leaves, return_inverse=True)
+    won = won_in_leaves(ranks, groups, len(nodes), weights)
+    told = (won > 0) | (np.swapaxes(won, 1, 2) > 0)
+    return nodes, median_scores(won, consensus), told
+
+
+def _by_node(
+    tree: DecisionTreeRegressor, nodes: NDArray[np.intp], values: NDArray[Any]
+) -> NDArray[Any]:
+    """Write values of leaves, (m, K), as those of all nodes, zero inside the tree."""
+    table = np.zeros((tree.tree_.node_count, values.shape[1]), dtype=values.dtype)
+    table[nodes] = values
+    return table

@@ -25,6 +25,7 @@ __all__ = [
     "CallbackSupportMixin",
     "MetadataRequester",
     "as_indexable",
+    "bootstrap_weights",
     "check_sample_weight",
     "fit_context",
     "fit_of_subestimator",
@@ -122,6 +123,15 @@ def check_sample_weight(sample_weight: Any, X: Any) -> NDArray[np.float64]:
     if not np.any(weights > 0):
         raise ValueError("sample_weight must be positive for at least one row; all are zero.")
     return weights
+
+
+def bootstrap_weights(forest: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what every row weighs in every tree of a forest fitted with these weights, (n, T)."""
+    drawn = [np.bincount(rows, minlength=len(weights)) for rows in forest.estimators_samples_]
+    times = np.stack(drawn, axis=1).astype(np.float64)
+    if hasattr(forest, "_sample_weight"):  # from 1.9 on weights say how often a row is drawn
+        return times
+    return times * weights[:, np.newaxis]
 
 
 def route_fit_metadata(router: Any, sample_weight: Any, metadata: dict[str, Any]) -> dict[str, Any]:

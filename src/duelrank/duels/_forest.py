@@ -23,7 +23,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from duelrank._pairs import pairs
-from duelrank._sklearn import check_sample_weight, with_callbacks
+from duelrank._progress import Progress
+from duelrank._sklearn import bootstrap_weights, check_sample_weight, with_callbacks
 from duelrank.duels._protocol import Engine, check_codes
 from duelrank.feedback import feedback_from_codes, outcomes, reveals_nothing
 
@@ -45,7 +46,7 @@ class ForestDuels(Engine):
         Number of trees.
     random_splits : bool, default=False
         Whether thresholds are drawn at random, as in extremely randomised trees, and not searched.
-    max_features : int, float, {"sqrt", "log2"} or None, default=1/3
+    max_features : int, float, {"sqrt", "log2"} or None, default=0.5
         Features looked at for a split, as in scikit-learn's forests.
     min_samples_leaf : int, default=1
         Fewest rows of a leaf.
@@ -85,7 +86,7 @@ class ForestDuels(Engine):
         n_estimators: int = 100,
         *,
         random_splits: bool = False,
-        max_features: Any = 1 / 3,
+        max_features: Any = 0.5,
         min_samples_leaf: Any = 1,
         max_samples: int = 10_000,
         shrinkage: float = 0.3,
@@ -115,7 +116,7 @@ class ForestDuels(Engine):
         n_classes : int
             Number of labels K.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
+            Weights of the rows; it does not matter what they add up to.
 
         Returns
         -------
@@ -131,7 +132,10 @@ class ForestDuels(Engine):
         X = validate_data(self, X, dtype=np.float32)
         ranks = feedback_from_codes(feedback, n_classes) if feedback.ndim == 1 else feedback
         told = (weights > 0) & ~reveals_nothing(ranks)
-        X, weights, decided = X[told], weights[told], outcomes(ranks[told])
+        if not told.any():  # then there is one leaf, where all duels are open
+            told = weights > 0
+        X, decided = X[told], outcomes(ranks[told])
+        weights = weights[told] / weights[told].mean()
         grow = ExtraTreesRegressor if self.random_splits else RandomForestRegressor
         forest = grow(
             self.n_estimators,
@@ -142,13 +146,15 @@ class ForestDuels(Engine):
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
-        forest.fit(X, _net_wins(decided, n_classes), sample_weight=weights)
+        with Progress(self, 1, "forest", verbose=False) as progress:
+            forest.fit(X, _net_wins(decided, n_classes), sample_weight=weights)
+            progress.step()
 
         self.forest_, self.n_classes_ = forest, n_classes
         self._told, self._decided = told, decided
+        self._prior = (weights @ (decided > 0) + 0.5) / (weights @ (decided != 0) + 1)
         self._leaves = forest.apply(X).astype(np.int32)
-        drawn = [np.bincount(rows, minlength=len(X)) for rows in forest.estimators_samples_]
-        self._drawn = (np.stack(drawn, axis=1) * weights[:, np.newaxis]).astype(np.float32)
+        self._drawn = bootstrap_weights(forest, weights).astype(np.float32)
         return self
 
     def margins(self, X: Any) -> NDArray[np.float64]:
@@ -209,7 +215,7 @@ class ForestDuels(Engine):
             Log-odds; those of all rows together for rows that every tree has seen.
         """
         check_is_fitted(self, "forest_")
-        margins = np.tile(_log_odds(self._prior()), (len(self._told), 1))
+        margins = np.tile(_log_odds(self._prior), (len(self._told), 1))
         margins[self._told] = _log_odds(self._mean(self._leaves, self._drawn == 0))
         return margins
 
@@ -220,11 +226,6 @@ class ForestDuels(Engine):
                 raise ValueError(f"{name} must be a positive integer, got {value!r}.")
         if not isinstance(self.shrinkage, Real) or not 0 < float(self.shrinkage) < np.inf:
             raise ValueError(f"shrinkage must be a positive number, got {self.shrinkage!r}.")
-
-    def _prior(self) -> NDArray[np.float64]:
-        """Return the share of the rows that the second label wins, (P,)."""
-        wins = np.count_nonzero(self._decided > 0, axis=0)
-        return (wins + 0.5) / (np.count_nonzero(self._decided, axis=0) + 1)
 
     def _mean(self, leaves: NDArray[np.integer], counts: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Average the probabilities in the leaves of points, (n, T), over the trees that count."""
@@ -239,7 +240,7 @@ class ForestDuels(Engine):
             )
             total += lookup @ probabilities
         n_trees = np.count_nonzero(counts, axis=1)[:, np.newaxis]
-        return np.where(n_trees > 0, total / np.maximum(n_trees, 1), self._prior())
+        return np.where(n_trees > 0, total / np.maximum(n_trees, 1), self._prior)
 
     def _tables(
         self,
@@ -249,7 +250,7 @@ class ForestDuels(Engine):
         most = max(int(n_nodes.max()), TABLE_SIZE // self._decided.shape[1])
         wins = (self._decided > 0).astype(np.float32)
         tells = (self._decided != 0).astype(np.float32)
-        prior = self._prior().astype(np.float32)
+        prior = self._prior.astype(np.float32)
         part = (np.cumsum(n_nodes) - 1) // most
         for number in np.unique(part):
             trees = np.flatnonzero(part == number)

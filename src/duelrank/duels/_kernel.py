@@ -21,6 +21,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from duelrank._progress import Progress
 from duelrank._sklearn import check_sample_weight, with_callbacks
 from duelrank._threads import one_blas_thread
 from duelrank.duels._protocol import Engine, check_codes
@@ -120,8 +121,10 @@ class KernelDuels(Engine):
         self : KernelDuels
             The fitted engine.
         """
-        if not isinstance(self.n_components, Integral) or self.n_components < 1:
-            raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
+        n_components = self.n_components
+        is_count = isinstance(n_components, Integral) and not isinstance(n_components, bool)
+        if not is_count or n_components < 1:
+            raise ValueError(f"n_components must be a positive integer, got {n_components!r}.")
         gammas = _check_positives("gammas", self.gammas)
         alphas = np.logspace(-5, 3, 17)
         if self.alphas is not None:
@@ -144,16 +147,19 @@ class KernelDuels(Engine):
         scale[scale == 0] = 1
         points = (points - mean) / scale
         drawn = check_random_state(self.random_state).permutation(len(points))
-        centres = points[drawn[: self.n_components]]
+        centres = points[drawn[:n_components]]
         few = drawn[:MOST_ROWS_TO_CHOOSE]
-        with one_blas_thread():
+        progress = Progress(self, len(gammas) + 1, "kernel", verbose=False)
+        with one_blas_thread(), progress:
             kernels = [_Kernel.around(centres, gamma / X.shape[1]) for gamma in gammas]
-            errors = [
-                _solve(kernel, points[few], target[few], weights[few], alphas).error
-                for kernel in kernels
-            ]
+            errors = []
+            for kernel in kernels:
+                few_solved = _solve(kernel, points[few], target[few], weights[few], alphas)
+                errors.append(few_solved.error)
+                progress.step()
             chosen = int(np.argmin(errors))
             best = _solve(kernels[chosen], points, target, weights, alphas)
+            progress.step()
         told = target != 0
         told_weights = np.broadcast_to(weights[:, np.newaxis], told.shape)[told]
 
@@ -162,9 +168,13 @@ class KernelDuels(Engine):
         self.slope_ = _slope((best.held_out * target)[told], told_weights)
         self._mean, self._scale = mean, scale
         self._centres, self._roots = best.kernel.centres, best.kernel.roots
-        self._coef, self._offset = best.coef, best.offset
+        # Far from its rows a regression could give a one-sided duel to the label never seen.
+        second, first = (target > 0).any(axis=0), (target < 0).any(axis=0)
+        winner, one_sided = second.astype(np.float64) - first, second != first
+        self._coef = np.where(one_sided, 0, best.coef)
+        self._offset = np.where(one_sided, winner, best.offset)
         self._held_out = np.zeros(decided.shape)
-        self._held_out[seen] = best.held_out
+        self._held_out[seen] = np.where(one_sided, winner, best.held_out)
         return self
 
     def margins(self, X: Any) -> Floats:

@@ -50,13 +50,14 @@ class StackedDuels(Engine):
         Duel engines, or pipelines of transformers with an engine at their end. Class weights
         inside are by code. None means the five that are described above.
     cv : int, splitter or iterable, default=5
-        Folds for engines that have no ``held_out_margins`` of their own. Engines with a parameter
-        `cv` that is None use them too. An int means so many stratified folds, drawn from
-        `random_state`.
+        Folds for engines that have no ``held_out_margins`` of their own. Engines like
+        `LogisticDuelsCV`, which find parameters and name them by ``settled``, use them too if their
+        `cv` is None. An int means so many stratified folds, drawn from `random_state`.
     n_jobs : int, default=None
         Number of jobs, for engines that have `n_jobs` and leave it None.
     random_state : int, RandomState instance or None, default=None
-        Draws the folds, and seeds for engines that have a `random_state` and leave it None.
+        Draws the folds, and seeds for engines and transformers that have a `random_state` and leave
+        it None.
     verbose : bool, default=False
         Whether to show progress on standard error.
 
@@ -127,7 +128,7 @@ class StackedDuels(Engine):
         check_consistent_length(X, feedback)
         weights = np.ones(len(feedback))
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, feedback)
+            sample_weight = weights = check_sample_weight(sample_weight, feedback)
         X = validate_data(self, X, dtype=(np.float64, np.float32))
         rng = check_random_state(self.random_state)
         splits = self._splits(X, feedback, rng)
@@ -213,14 +214,15 @@ class StackedDuels(Engine):
     def _configured(self, given: Any, splits: Any, rng: np.random.RandomState) -> Any:
         """Clone an engine, and hand down what it leaves open."""
         engine = clone(given)
-        last = engine[-1] if isinstance(engine, Pipeline) else engine
-        params = last.get_params(deep=False)
-        if params.get("random_state", 0) is None:
-            last.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
-        if "cv" in params and params["cv"] is None:
-            last.set_params(cv=splits)
-        if "n_jobs" in params and params["n_jobs"] is None:
-            last.set_params(n_jobs=self.n_jobs)
+        steps = [step for _, step in engine.steps] if isinstance(engine, Pipeline) else [engine]
+        for step in steps:
+            params = step.get_params(deep=False) if hasattr(step, "get_params") else {}
+            if params.get("random_state", 0) is None:
+                step.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
+            if params.get("n_jobs", 0) is None:
+                step.set_params(n_jobs=self.n_jobs)
+        if hasattr(steps[-1], "settled") and params.get("cv", 0) is None:
+            steps[-1].set_params(cv=splits)
         return engine
 
 
@@ -249,9 +251,9 @@ def default_engines() -> list[tuple[str, Any]]:
     return [
         ("linear", make_pipeline(StandardScaler(), logistic())),
         ("squares", make_pipeline(StandardScaler(), WithSquares(), logistic())),
-        ("kernel", KernelDuels()),
-        ("forest", ForestDuels()),
-        ("random splits", ForestDuels(random_splits=True, max_features=1.0)),
+        ("kernel", KernelDuels(300)),
+        ("forest", ForestDuels(60)),
+        ("random splits", ForestDuels(60, random_splits=True, max_features=1.0)),
     ]
 
 
@@ -321,7 +323,8 @@ def _weigh(
 ) -> Floats:
     """Find the weights, not negative, under which held-out outcomes are most probable."""
     told = (decided != 0) & (weights > 0)[:, np.newaxis]
-    told &= ~np.isnan(held_out).any(axis=0)
+    for margins in held_out:
+        told &= ~np.isnan(margins)
     rows, duels = np.nonzero(told)
     if len(rows) > MOST_OUTCOMES:
         drawn = np.sort(rng.choice(len(rows), MOST_OUTCOMES, replace=False))

@@ -1,0 +1,254 @@
+"""The benchmark of label ranking as a figure and as tables; reads its results, computes nothing.
+
+A method is *behind* by the best mean τ on a set, in a regime, minus its own. The default is as good
+as the best if it is behind by no more than the standard error of the best one's mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy import stats
+
+from experiments import results
+
+NAME = "label_ranking"
+REGIMES = {
+    "full": "full rankings",
+    "missing_30": "30 % of the places missing",
+    "missing_60": "60 % of the places missing",
+    "top": "top label only",
+}
+# Kendall's τ of full rankings in a thesis of 2023, 5 × 10-fold.
+THESIS_METHODS = ("pairwise forest", "label-wise forest", "label-wise linear")
+THESIS = {
+    "authorship": (0.936, 0.926, 0.940), "bodyfat": (0.188, 0.191, 0.283),
+    "calhousing": (0.486, 0.491, 0.235), "cpu": (0.518, 0.513, 0.424),
+    "elevators": (0.803, 0.779, 0.702), "fried": (0.991, 0.985, 0.995),
+    "glass": (0.905, 0.906, 0.815), "housing": (0.825, 0.833, 0.583),
+    "iris": (0.968, 0.959, 0.799), "pendigits": (0.975, 0.976, 0.855),
+    "vehicle": (0.884, 0.886, 0.804), "vowel": (0.908, 0.892, 0.596),
+    "wine": (0.956, 0.925, 0.950), "cold": (0.108,), "diau": (0.209,), "dtt": (0.130,),
+    "heat": (0.066,),
+}  # fmt: skip
+
+Table = dict[str, np.ndarray]
+
+
+def draw() -> None:
+    """Draw how far every method is behind the best one, and write the tables as Markdown."""
+    table = results.read(NAME)
+    settings = results.settings(NAME)
+    default = settings["default"]
+    figure = _figure(table, default, settings["duelrank"])
+    results.save_figure(figure, NAME)
+    plt.close(figure)
+    (results.FOLDER / f"{NAME}.md").write_text(_page(table, default))
+    for regime, title in REGIMES.items():
+        print(f"{title}: {_verdict(table, regime, default)}")
+
+
+def grid(
+    table: Table, regime: str, column: str, default: str
+) -> tuple[list[str], list[str], np.ndarray]:
+    """Return the sets, the methods, and a column's values by set and method, NaN where none is."""
+    mine = np.flatnonzero(table["regime"] == regime)
+    taus: dict[str, list[float]] = {}
+    for method, tau in zip(table["method"][mine].tolist(), table["tau"][mine], strict=True):
+        taus.setdefault(method, []).append(tau)
+    # The default, then from good to bad.
+    methods = sorted(taus, key=lambda method: (method != default, -np.mean(taus[method])))
+    sets = sorted(set(table["data"][mine].tolist()), key=lambda data: (data[0] != "r", data))
+    values = np.full((len(sets), len(methods)), np.nan)
+    for row in mine:
+        place = sets.index(table["data"][row]), methods.index(table["method"][row])
+        values[place] = table[column][row]
+    return sets, methods, values
+
+
+def as_good(tau: np.ndarray, se: np.ndarray) -> np.ndarray:
+    """Tell by set and method who is behind by no more than the standard error of the best."""
+    best = np.nanargmax(tau, axis=1)[:, np.newaxis]
+    behind = np.take_along_axis(tau, best, axis=1) - tau
+    return behind <= np.take_along_axis(se, best, axis=1)
+
+
+def average_ranks(tau: np.ndarray) -> np.ndarray:
+    """Rank the methods on every set, 1 the best, and average over the sets a method is in."""
+    return np.nanmean(stats.rankdata(-tau, axis=1, nan_policy="omit"), axis=0)
+
+
+def _figure(table: Table, default: str, own: Sequence[str]) -> plt.Figure:
+    figure, panels = plt.subplots(2, 2, figsize=(11, 9), layout="constrained")
+    for axes, (regime, title) in zip(panels.flat, REGIMES.items(), strict=True):
+        _, methods, tau = grid(table, regime, "tau", default)
+        behind = np.nanmax(tau, axis=1, keepdims=True) - tau
+        middles = np.nanmean(behind, axis=0)
+        order = np.argsort(-middles)
+        for place, column in enumerate(order):
+            method = methods[column]
+            colour = "#0072b2" if method in own else "#999999"
+            # Every set has its height within a row, so that dots at zero do not hide each other.
+            heights = place + np.linspace(-0.3, 0.3, len(behind))
+            axes.scatter(behind[:, column], heights, s=13, color=colour, alpha=0.55, linewidths=0)
+            axes.plot([middles[column]] * 2, [place - 0.36, place + 0.36], color=colour, lw=2.2)
+        axes.set_yticks(range(len(methods)), [methods[column] for column in order])
+        for label in axes.get_yticklabels():
+            if label.get_text() in own:
+                label.set_color("#0072b2")
+            if label.get_text() == default:
+                label.set_fontweight("bold")
+        # Linear near zero, where the best are; some are far outside.
+        axes.set_xscale("symlog", linthresh=0.01, linscale=1.2)
+        ticks = [0, 0.003, 0.01, 0.03, 0.1, 0.3, 1]
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+        axes.set_xlim(-0.0008, max(0.4, 1.1 * np.nanmax(behind)))
+        axes.grid(axis="x", alpha=0.3)
+        axes.set_title(title)
+    figure.supxlabel(
+        "Kendall's τ: behind the best method on the set (a dot is a set, a bar their mean)\n"
+        "blue: duels, bold: the recommended ones",
+        fontsize=10,
+    )
+    return figure
+
+
+def _page(table: Table, default: str) -> str:
+    """Return all tables as Markdown."""
+    parts = [
+        "# Label ranking: the tables\n",
+        f"Kendall's τ by cross-validation, `python -m experiments {NAME}`. .936(2) stands for a "
+        "mean of 0.936 over all test folds with a standard error of 0.002. The best mean of a row "
+        f"is bold. A ✓ stands where {default}, the recommended method, has the best mean or is "
+        "behind it by no more than the best one's standard error. Sets marked η have posteriors "
+        "for truths. R is the number of repeats of 10-fold cross-validation, fewer for sets "
+        "above 5,000 rows.\n",
+        "| | " + default + " is |\n|---|---|",
+        *(f"| {title} | {_verdict(table, key, default)} |" for key, title in REGIMES.items()),
+        "\n## Average ranks\n",
+        "1 is the best. *subsets of 3* takes part in sets with up to seven labels only, and its "
+        "average is over those.\n",
+        _average_ranks(table, default),
+    ]
+    for regime, title in REGIMES.items():
+        parts += [f"\n## {title.capitalize()}\n", _regime(table, regime, default)]
+    parts += [
+        "\n## Next to a thesis of 2023\n",
+        "Full rankings, 5 × 10-fold cross-validation there; forests of other sizes, other folds.\n",
+        _thesis(table, default),
+        "\n## Seconds\n",
+        "To fit, on one core: the median over the sets, and the largest.\n",
+        _seconds(table, default),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _verdict(table: Table, regime: str, default: str) -> str:
+    sets, methods, tau = grid(table, regime, "tau", default)
+    _, _, se = grid(table, regime, "se", default)
+    _, _, gap = grid(table, regime, "difference", default)
+    _, _, gap_se = grid(table, regime, "difference_se", default)
+    own = methods.index(default)
+    best = np.nanargmax(tau, axis=1)
+    n_best = np.count_nonzero(best == own)
+    n_good = np.count_nonzero(as_good(tau, se)[:, own])
+    rows = np.arange(len(sets))
+    n_paired = np.count_nonzero(gap[rows, best] <= gap_se[rows, best])
+    return (
+        f"best on {n_best} of {len(sets)} sets, within one standard error of the best on {n_good} "
+        f"(of the paired difference: {n_paired})"
+    )
+
+
+def _average_ranks(table: Table, default: str) -> str:
+    ranks = {}
+    for regime in REGIMES:
+        _, methods, tau = grid(table, regime, "tau", default)
+        ranks[regime] = dict(zip(methods, average_ranks(tau), strict=True))
+    methods = sorted(
+        ranks["full"], key=lambda method: sum(ranks[regime][method] for regime in REGIMES)
+    )
+    best = {regime: min(ranks[regime].values()) for regime in REGIMES}
+    return _markdown(
+        ["method", *REGIMES.values()],
+        [
+            [
+                method,
+                *(_bold(f"{ranks[r][method]:.1f}", ranks[r][method] == best[r]) for r in REGIMES),
+            ]
+            for method in methods
+        ],
+    )
+
+
+def _regime(table: Table, regime: str, default: str) -> str:
+    sets, methods, tau = grid(table, regime, "tau", default)
+    _, _, se = grid(table, regime, "se", default)
+    _, _, repeats = grid(table, regime, "repeats", default)
+    good = as_good(tau, se)
+    lines = []
+    for row, data in enumerate(sets):
+        cells = []
+        for column, method in enumerate(methods):
+            cell = ""
+            if not np.isnan(tau[row, column]):
+                cell = _bold(
+                    with_error(tau[row, column], se[row, column]),
+                    tau[row, column] == np.nanmax(tau[row]),
+                )
+                cell += " ✓" if method == default and good[row, column] else ""
+            cells.append(cell)
+        lines.append([_name(data), f"{np.nanmax(repeats[row]):.0f}", *cells])
+    return _markdown(["set", "R", *methods], lines)
+
+
+def _thesis(table: Table, default: str) -> str:
+    sets, methods, tau = grid(table, "full", "tau", default)
+    _, _, se = grid(table, "full", "se", default)
+    ours = [*THESIS_METHODS, default]
+    lines = []
+    for name, theirs in THESIS.items():
+        if f"ranks/{name}" not in sets:
+            continue
+        row = sets.index(f"ranks/{name}")
+        columns = [methods.index(method) for method in ours]
+        told = [_short(value) for value in theirs] + [""] * (3 - len(theirs))
+        lines.append([name, *told, *(with_error(tau[row, c], se[row, c]) for c in columns)])
+    return _markdown(["set", *(f"thesis: {m}" for m in THESIS_METHODS), *ours], lines)
+
+
+def _seconds(table: Table, default: str) -> str:
+    middles: dict[str, list[str]] = {}
+    for summary in (np.nanmedian, np.nanmax):
+        for regime in ("full", "top"):
+            _, methods, seconds = grid(table, regime, "fit_seconds", default)
+            for method, value in zip(methods, summary(seconds, axis=0), strict=True):
+                middles.setdefault(method, []).append(f"{value:.2g}")
+    heads = [f"{word}, {REGIMES[r]}" for word in ("median", "largest") for r in ("full", "top")]
+    return _markdown(["method", *heads], [[method, *cells] for method, cells in middles.items()])
+
+
+def with_error(mean: float, error: float) -> str:
+    """Write a mean with its standard error in thousandths: .936(2)."""
+    return f"{_short(mean)}({1000 * error:.0f})"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}".replace("0.", ".", 1)
+
+
+def _bold(cell: str, yes: bool) -> str:
+    return f"**{cell}**" if yes else cell
+
+
+def _name(data: str) -> str:
+    kind, name = data.split("/")
+    return name if kind == "ranks" else f"{name} η"
+
+
+def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rule = ["---"] * len(head)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, rule, *lines])

@@ -8,9 +8,12 @@ import duelrank
 
 MODULES = [
     "bounds",
+    "competitors",
+    "consensus",
     "datasets",
     "duels",
     "evaluation",
+    "feedback",
     "losses",
     "plotting",
     "posteriors",
@@ -27,7 +30,8 @@ MODULES = [
 @pytest.mark.parametrize("name", MODULES)
 def test_rooms_list_their_names_sorted(name):
     module = importlib.import_module(f"duelrank.{name}")
-    assert module.__all__ == sorted(module.__all__)
+    constants_first = sorted(module.__all__, key=lambda public: (not public.isupper(), public))
+    assert module.__all__ == constants_first
     assert all(hasattr(module, public) for public in module.__all__)
 
 
@@ -35,11 +39,17 @@ def test_public_names_are_exact():
     assert duelrank.__all__ == [
         "DuelRanker",
         "EstimatorDuels",
+        "ForestDuels",
+        "KernelDuels",
         "LogisticDuels",
         "LogisticDuelsCV",
+        "StackedDuels",
         "StumpDuels",
         "bounds",
+        "competitors",
+        "consensus",
         "datasets",
+        "feedback",
         "load",
         "losses",
         "pairs",

@@ -52,14 +52,14 @@ NAME = "label_ranking"
 SEED = 2020
 N_FOLDS = 10
 N_REPEATS, N_REPEATS_LARGE = 5, 1
-# The largest first, so that no long task is left for the end. "large" are sets above 5,000 rows.
+# The largest first. "large" are sets above 5,000 rows, "small" those below 1,000.
 DATA_SETS = {
     "large": (
         "ranks/fried", "ranks/calhousing", "ranks/elevators", "ranks/pendigits",
         "posteriors/pendigits", "ranks/cpu", "posteriors/satimage", "posteriors/blocks",
     ),
+    "middle": ("ranks/diau", "ranks/heat", "posteriors/segment", "ranks/cold", "ranks/dtt"),
     "small": (
-        "ranks/diau", "ranks/heat", "posteriors/segment", "ranks/cold", "ranks/dtt",
         "ranks/vowel", "posteriors/vowel", "ranks/authorship", "posteriors/authorship",
         "ranks/vehicle", "posteriors/vehicle", "ranks/housing", "ranks/bodyfat", "ranks/glass",
         "posteriors/glass", "posteriors/breast", "ranks/wine", "posteriors/wine", "ranks/iris",
@@ -71,7 +71,7 @@ REGIMES = ("full", *MISSING, "top")
 
 # Trees of a forest, for methods of one forest and for those with one per label or pair, and rows
 # of a tree: what fits into an hour or two.
-TREES, TREES_OF_MANY = 50, 30
+TREES, TREES_OF_MANY = 40, 30
 MOST_ROWS_OF_A_TREE = 10_000
 
 
@@ -123,9 +123,9 @@ def _forest(kind: Any, n_trees: int, n: int) -> Any:
     return kind(n_trees, max_features="sqrt", max_samples=most_rows)
 
 
-# Expensive ones first; they are repeated less, and on large sets learn from full rankings only. The
-# names are those of the tables. Top labels are all that multiclass methods learn from: with full
-# rankings they do the same.
+# Expensive ones first; some are repeated less, and on large sets learn from full rankings only, or
+# do not take part. The names are those of the tables. Top labels are all that multiclass methods
+# learn from: with full rankings they do the same.
 METHODS = {
     "pairwise forest": Method(
         lambda n, **options: DuelRanker(
@@ -133,7 +133,7 @@ METHODS = {
         ),
         is_duelrank=True,
         regimes=("full", "top"),
-        regimes_of_large_sets=("full",),
+        regimes_of_large_sets=(),
         repeats=1,
     ),
     "stacked duels": Method(
@@ -179,15 +179,22 @@ DEFAULT = "stacked duels"
 
 def compute() -> None:
     """Cross-validate all methods on all sets."""
-    # Repeat by repeat: a run that is stopped has the first ones of all sets.
+    # A run that is stopped has the first repeats of all sets, and all repeats of the small ones.
+    stages = [
+        ("middle", range(1)),
+        ("small", range(1)),
+        ("large", range(N_REPEATS_LARGE)),
+        ("small", range(1, N_REPEATS)),
+        ("middle", range(1, N_REPEATS)),
+    ]
     tasks = [
         {"data": data, "method": name, "regime": regime, "repeat": repeat}
-        for repeat in range(N_REPEATS)
-        for size in ("large", "small")
+        for size, repeats in stages
+        for repeat in repeats
         for data in DATA_SETS[size]
         for name, method in METHODS.items()
-        for regime in (method.regimes if size == "small" else method.regimes_of_large_sets)
-        if repeat < min(method.repeats, N_REPEATS if size == "small" else N_REPEATS_LARGE)
+        for regime in (method.regimes_of_large_sets if size == "large" else method.regimes)
+        if repeat < method.repeats
     ]
     settings = {
         "seed": SEED,

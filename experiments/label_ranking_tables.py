@@ -124,13 +124,14 @@ def _page(table: Table, default: str) -> str:
         "mean of 0.936 over all test folds with a standard error of 0.002. The best mean of a row "
         f"is bold. A ✓ stands where {default}, the recommended method, has the best mean or is "
         "behind it by no more than the best one's standard error. Sets marked η have posteriors "
-        "for truths. R is the number of repeats of 10-fold cross-validation, fewer for sets "
-        "above 5,000 rows.\n",
+        "for truths. R is the number of repeats of 10-fold cross-validation, fewer for sets above "
+        "5,000 rows and for methods that say so in their head. Expensive methods do not take part "
+        "everywhere and leave gaps.\n",
         "| | " + default + " is |\n|---|---|",
         *(f"| {title} | {_verdict(table, key, default)} |" for key, title in REGIMES.items()),
         "\n## Average ranks\n",
-        "1 is the best. *subsets of 3* takes part in sets with up to seven labels only, and its "
-        "average is over those.\n",
+        "1 is the best, among the methods that take part in a set; the average is over the sets "
+        "that a method takes part in.\n",
         _average_ranks(table, default),
     ]
     for regime, title in REGIMES.items():
@@ -168,19 +169,20 @@ def _average_ranks(table: Table, default: str) -> str:
     for regime in REGIMES:
         _, methods, tau = grid(table, regime, "tau", default)
         ranks[regime] = dict(zip(methods, average_ranks(tau), strict=True))
-    methods = sorted(
-        ranks["full"], key=lambda method: sum(ranks[regime][method] for regime in REGIMES)
-    )
-    best = {regime: min(ranks[regime].values()) for regime in REGIMES}
+    cells: dict[str, list[str]] = {}
+    for method in dict.fromkeys(method for own in ranks.values() for method in own):
+        cells[method] = [
+            _bold(f"{own[method]:.1f}", own[method] == min(own.values())) if method in own else ""
+            for own in ranks.values()
+        ]
+    # From good to bad, by the regimes that a method takes part in.
+    overall = {
+        method: np.mean([own[method] for own in ranks.values() if method in own])
+        for method in cells
+    }
     return _markdown(
         ["method", *REGIMES.values()],
-        [
-            [
-                method,
-                *(_bold(f"{ranks[r][method]:.1f}", ranks[r][method] == best[r]) for r in REGIMES),
-            ]
-            for method in methods
-        ],
+        [[method, *cells[method]] for method in sorted(cells, key=overall.__getitem__)],
     )
 
 
@@ -189,6 +191,12 @@ def _regime(table: Table, regime: str, default: str) -> str:
     _, _, se = grid(table, regime, "se", default)
     _, _, repeats = grid(table, regime, "repeats", default)
     good = as_good(tau, se)
+    # Repeats of a set are the default's; who has fewer says so.
+    own_repeats = repeats[:, methods.index(default)]
+    heads = [
+        f"{method} (R = {np.nanmax(column):.0f})" if np.any(column < own_repeats) else method
+        for method, column in zip(methods, repeats.T, strict=True)
+    ]
     lines = []
     for row, data in enumerate(sets):
         cells = []
@@ -201,8 +209,8 @@ def _regime(table: Table, regime: str, default: str) -> str:
                 )
                 cell += " ✓" if method == default and good[row, column] else ""
             cells.append(cell)
-        lines.append([_name(data), f"{np.nanmax(repeats[row]):.0f}", *cells])
-    return _markdown(["set", "R", *methods], lines)
+        lines.append([_name(data), f"{own_repeats[row]:.0f}", *cells])
+    return _markdown(["set", "R", *heads], lines)
 
 
 def _thesis(table: Table, default: str) -> str:
@@ -221,14 +229,17 @@ def _thesis(table: Table, default: str) -> str:
 
 
 def _seconds(table: Table, default: str) -> str:
-    middles: dict[str, list[str]] = {}
-    for summary in (np.nanmedian, np.nanmax):
-        for regime in ("full", "top"):
-            _, methods, seconds = grid(table, regime, "fit_seconds", default)
-            for method, value in zip(methods, summary(seconds, axis=0), strict=True):
-                middles.setdefault(method, []).append(f"{value:.2g}")
-    heads = [f"{word}, {REGIMES[r]}" for word in ("median", "largest") for r in ("full", "top")]
-    return _markdown(["method", *heads], [[method, *cells] for method, cells in middles.items()])
+    texts = []
+    for regime in REGIMES:
+        _, methods, seconds = grid(table, regime, "fit_seconds", default)
+        cells = zip(np.nanmedian(seconds, axis=0), np.nanmax(seconds, axis=0), strict=True)
+        values = (f"{middle:.2g}, {most:.2g}" for middle, most in cells)
+        texts.append(dict(zip(methods, values, strict=True)))
+    methods = list(dict.fromkeys(method for own in texts for method in own))
+    return _markdown(
+        ["method", *REGIMES.values()],
+        [[method, *(own.get(method, "") for own in texts)] for method in methods],
+    )
 
 
 def with_error(mean: float, error: float) -> str:

@@ -22,6 +22,15 @@ def ranks_of_rows(n_classes, n_rows):
     return st.lists(row, min_size=n_rows, max_size=n_rows).map(np.array)
 
 
+def feedback_of_every_kind(rng, codes, n_classes):
+    """Return labels, and rankings that begin with them: full, with losses, and lists of two."""
+    utility = rng.random((len(codes), n_classes))
+    utility[np.arange(len(codes)), codes] += 1
+    full = (-utility).argsort(axis=1).argsort(axis=1) + 1.0
+    lossy = np.where(rng.random(full.shape) < 0.4, np.nan, full)
+    return {"labels": codes, "full": full, "lossy": lossy, "lists": np.minimum(full, 3)}
+
+
 def cheapest_by_brute_force(weights):
     """Cost of the best order of one (K, K) weight matrix."""
     n_classes = len(weights)

@@ -17,8 +17,19 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from duelrank import DuelRanker, EstimatorDuels, StumpDuels, pairs
+from duelrank import (
+    DuelRanker,
+    EstimatorDuels,
+    ForestDuels,
+    KernelDuels,
+    LogisticDuels,
+    StackedDuels,
+    StumpDuels,
+    pairs,
+)
 from duelrank.tournaments import duel_losses
+
+STACK = StackedDuels([("kernel", KernelDuels(20)), ("linear", LogisticDuels())], cv=2)
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
@@ -225,7 +236,9 @@ def test_probabilities_are_predicted_once(iris):
     assert Counts.calls == 3
 
 
-@pytest.mark.parametrize("engine", [EstimatorDuels(GaussianNB()), StumpDuels()])
+@pytest.mark.parametrize(
+    "engine", [EstimatorDuels(GaussianNB()), StumpDuels(), ForestDuels(5), KernelDuels(), STACK]
+)
 def test_one_sided_and_empty_duels(engine):
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
     codes = np.array([0, 0, 2, 2])  # nobody has seen 1 and 3
@@ -242,7 +255,9 @@ def test_one_sided_and_empty_duels(engine):
     assert (probabilities[:, 0] < 0.5).all()
 
 
-@pytest.mark.parametrize("estimator", [GaussianNB(), StumpDuels()])
+@pytest.mark.parametrize(
+    "estimator", [GaussianNB(), StumpDuels(), ForestDuels(5), KernelDuels(20), STACK]
+)
 def test_labels_without_weight_lose_their_duels(iris, estimator):
     X, y = iris
     ranker = DuelRanker(estimator, random_state=0).fit(X, y, sample_weight=(y != 1) * 1.0)
@@ -327,7 +342,9 @@ def test_feature_names_reach_the_classifiers(iris):
     assert duels.estimators_[0].feature_names_in_.tolist() == list("abcd")
 
 
-@pytest.mark.parametrize("engine", [EstimatorDuels(GaussianNB()), StumpDuels()])
+@pytest.mark.parametrize(
+    "engine", [EstimatorDuels(GaussianNB()), StumpDuels(), ForestDuels(5), KernelDuels(), STACK]
+)
 @pytest.mark.parametrize(
     ("codes", "n_classes", "message"),
     [

@@ -5,7 +5,22 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, StumpDuels
+from duelrank import (
+    DuelRanker,
+    EstimatorDuels,
+    ForestDuels,
+    KernelDuels,
+    LogisticDuels,
+    StackedDuels,
+    StumpDuels,
+)
+
+
+def expected_failures(ranker):
+    if not isinstance(ranker.estimator, (ForestDuels, KernelDuels, StackedDuels)):
+        return {}
+    reason = "a row is drawn or left out as a whole, whatever it weighs"
+    return {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
 @parametrize_with_checks(
@@ -19,7 +34,11 @@ from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, StumpDuels
         DuelRanker(StumpDuels()),
         DuelRanker(StumpDuels(), aggregation="feedback_arc_set"),
         DuelRanker(StumpDuels(), ties="feedback_arc_set"),
-    ]
+        DuelRanker(ForestDuels(5)),
+        DuelRanker(KernelDuels(20), aggregation="coupling"),
+        DuelRanker(StackedDuels([("kernel", KernelDuels(20)), ("linear", LogisticDuels())], cv=3)),
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

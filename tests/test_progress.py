@@ -5,10 +5,21 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from duelrank import DuelRanker, StumpDuels
+from duelrank import (
+    DuelRanker,
+    ForestDuels,
+    KernelDuels,
+    LogisticDuels,
+    StackedDuels,
+    StumpDuels,
+)
+
+STACK = StackedDuels([("linear", LogisticDuels()), ("stumps", StumpDuels())], cv=2)
 
 
-@pytest.mark.parametrize("engine", [GaussianNB(), StumpDuels()])
+@pytest.mark.parametrize(
+    "engine", [GaussianNB(), StumpDuels(), ForestDuels(3), KernelDuels(9), STACK]
+)
 def test_silent_by_default(iris, capfd, engine):
     DuelRanker(engine).fit(*iris)
     assert capfd.readouterr() == ("", "")
@@ -21,6 +32,8 @@ def test_verbose_writes_to_standard_error(iris, capfd):
     assert "[EstimatorDuels] duel 3 of 3" in err
     DuelRanker(StumpDuels(), verbose=True).fit(*iris)
     assert "[StumpDuels] feature 4 of 4" in capfd.readouterr().err
+    DuelRanker(STACK, verbose=True).fit(*iris)
+    assert "[StackedDuels] engine 2 of 2" in capfd.readouterr().err
 
 
 class Tasks:
@@ -58,6 +71,22 @@ def test_callbacks_hear_of_every_duel(iris, n_jobs):
     assert tasks.ended.count(("StumpDuels", "feature")) == 4
 
 
+@pytest.mark.parametrize(
+    ("engine", "task", "times"),
+    [(ForestDuels(3), "forest", 1), (KernelDuels(9), "kernel", 5), (STACK, "engine", 2)],
+)
+def test_callbacks_hear_of_engines_that_fit_all_duels_at_once(iris, engine, task, times):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 or newer")
+    tasks = Tasks()
+    ranker = DuelRanker(engine, random_state=0).set_callbacks(tasks).fit(*iris)
+    name = type(engine).__name__
+    assert tasks.ended.count((name, task)) == times
+    assert tasks.ended.count((name, "fit")) == 1
+    assert (tasks.ended[0], tasks.ended[-1]) == ("setup", "teardown")
+    silent = DuelRanker(engine, random_state=0).fit(*iris)
+    assert (ranker.decision_function(iris[0]) == silent.decision_function(iris[0])).all()
+
+
 def test_callbacks_hear_of_the_fit_of_any_engine(iris):
     pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 or newer")
 
@@ -84,9 +113,10 @@ def test_callbacks_are_torn_down_after_an_error(iris):
     assert tasks.ended[-1] == "teardown"
 
 
-def test_progress_bar_of_scikit_learn(iris, capfd):
+@pytest.mark.parametrize("engine", [StumpDuels(), ForestDuels(3), KernelDuels(9), STACK])
+def test_progress_bar_of_scikit_learn(iris, capfd, engine):
     callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 or newer")
     pytest.importorskip("rich")
     bar = callback.ProgressBar(max_propagation_depth=2)
-    make_pipeline(StandardScaler(), DuelRanker(StumpDuels())).set_callbacks(bar).fit(*iris)
-    assert "StumpDuels" in capfd.readouterr().out
+    make_pipeline(StandardScaler(), DuelRanker(engine)).set_callbacks(bar).fit(*iris)
+    assert type(engine).__name__ in capfd.readouterr().out

@@ -46,8 +46,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from duelrank import (
     DuelRanker,
+    ForestDuels,
+    KernelDuels,
     LogisticDuels,
     LogisticDuelsCV,
+    StackedDuels,
     StumpDuels,
     predict_ranks,
 )
@@ -55,6 +58,7 @@ from duelrank import (
 skops_io = pytest.importorskip("skops.io")
 
 from duelrank._files import replacing  # noqa: E402
+from duelrank.duels._stacked import WithSquares  # noqa: E402
 from duelrank.losses import kendall_tau_scorer, top_k_scorer  # noqa: E402
 from duelrank.storage import (  # noqa: E402
     ModelFileError,
@@ -74,10 +78,22 @@ X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["01", "1", "ü"], dtype=object)
 LABELS = NAMES[Y]
 
+STACK = StackedDuels(
+    [
+        ("squares", make_pipeline(StandardScaler(), WithSquares(), LogisticDuelsCV(2, cv=None))),
+        ("forest", ForestDuels(3)),
+        ("stumps", StumpDuels()),
+    ],
+    cv=2,
+)
 ENGINES = [
     None,
     LogisticDuelsCV(Cs=3, cv=2),
     StumpDuels(),
+    ForestDuels(5),
+    ForestDuels(3, random_splits=True, max_samples=20),
+    KernelDuels(20),
+    STACK,
     LogisticRegression(),
     SGDClassifier(loss="log_loss"),
     GaussianNB(),
@@ -353,6 +369,9 @@ def test_kinds_are_those_that_the_steps_were_fitted_on(steps, kinds, path):
         (HistGradientBoostingClassifier(max_iter=1), "number"),
         (HistGradientBoostingClassifier(max_iter=1, categorical_features=[0]), None),
         (StackingClassifier([("bayes", GaussianNB())], cv=2), None),
+        (ForestDuels(3), "number"),
+        (KernelDuels(9), "number"),
+        (STACK, "number"),
     ],
 )
 def test_kinds_are_those_that_the_duels_were_fitted_on(engine, kind, path):
@@ -733,11 +752,142 @@ def test_sparse_matrices_that_point_outside_are_refused(path):
         load(path)
 
 
-@pytest.mark.parametrize("engine", [LogisticDuels(), StumpDuels(), GaussianNB()])
+@pytest.mark.parametrize(
+    "engine", [LogisticDuels(), StumpDuels(), GaussianNB(), ForestDuels(3), KernelDuels(9), STACK]
+)
 def test_duels_that_do_not_fit_the_labels_are_refused(engine, path):
     ranker = fitted(engine)
     ranker.classes_ = np.array(list("abcd"), dtype=object)
     ranker.label_order_ = np.arange(4)
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="duels are not counted right"):
+        load(path)
+
+
+def row_beyond_the_tree(engine):
+    engine._leaves[0, 0] = engine.forest_.estimators_[0].tree_.node_count
+
+
+def row_before_the_tree(engine):
+    engine._leaves[0, 0] = -1
+
+
+def row_inside_the_tree(engine):
+    engine._leaves[0, 0] = 0
+
+
+def leaves_of_fewer_rows(engine):
+    engine._leaves = engine._leaves[1:]
+
+
+def leaves_of_fewer_trees(engine):
+    engine._leaves = engine._leaves[:, 1:]
+
+
+def leaves_between_numbers(engine):
+    engine._leaves = engine._leaves + 0.5
+
+
+def fewer_rows_drawn(engine):
+    engine._drawn = engine._drawn[1:]
+
+
+def endless_weight(engine):
+    engine._drawn[0, 0] = np.inf
+
+
+def fewer_outcomes(engine):
+    engine._decided = engine._decided[:, 1:]
+
+
+def rows_without_outcome(engine):
+    engine._told[0] = False
+
+
+def fewer_priors(engine):
+    engine._prior = engine._prior[1:]
+
+
+def another_forest(engine):
+    engine.forest_ = RandomForestClassifier(3).fit(X, Y)
+
+
+def no_tree(engine):
+    engine.forest_.estimators_ = []
+    engine._leaves, engine._drawn = engine._leaves[:, :0], engine._drawn[:, :0]
+
+
+def forest_of_other_features(engine):
+    forest = engine.forest_
+    engine.forest_ = clone(forest).fit(X[:, :2], forest.predict(X))
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        row_beyond_the_tree,
+        row_before_the_tree,
+        row_inside_the_tree,
+        leaves_of_fewer_rows,
+        leaves_of_fewer_trees,
+        leaves_between_numbers,
+        fewer_rows_drawn,
+        endless_weight,
+        fewer_outcomes,
+        rows_without_outcome,
+        fewer_priors,
+        another_forest,
+        no_tree,
+        forest_of_other_features,
+    ],
+)
+@pytest.mark.parametrize("in_stack", [False, True])
+def test_forests_that_are_altered_are_refused(alter, in_stack, path):
+    ranker = fitted(StackedDuels([("forest", ForestDuels(3))]) if in_stack else ForestDuels(3))
+    alter(ranker.duels_.engines_["forest"] if in_stack else ranker.duels_)
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="duels are not counted right"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["_mean", "_scale", "_centres", "_roots", "_coef", "_offset", "_held_out"]
+)
+@pytest.mark.parametrize("alter", [lambda a: a[..., 1:], lambda a: a * np.nan, lambda a: a > 0])
+def test_kernels_that_are_altered_are_refused(name, alter, path):
+    ranker = fitted(KernelDuels(9))
+    setattr(ranker.duels_, name, alter(getattr(ranker.duels_, name)))
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="duels are not counted right"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        {"forest": 1.0},
+        {"forest": 1.0, "kernel": 1.0, "other": 1.0},
+        {"kernel": 1.0, "forest": 1.0},
+        {"forest": -1.0, "kernel": 1.0},
+        {"forest": np.inf, "kernel": 1.0},
+        {"forest": "1", "kernel": 1.0},
+        {"forest": 0.0, "kernel": 0.0},
+        [1.0, 1.0],
+    ],
+)
+def test_stacks_with_other_weights_are_refused(weights, path):
+    ranker = fitted(StackedDuels([("forest", ForestDuels(3)), ("kernel", KernelDuels(9))]))
+    save(ranker, path)
+    load(path)
+    ranker.duels_.weights_ = weights
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="duels are not counted right"):
+        load(path)
+
+
+def test_stacks_of_other_duels_are_refused(path):
+    ranker = fitted(STACK)
+    ranker.duels_.engines_["squares"][-1].coef_ = np.zeros((3, 1))
     save(ranker, path)
     with pytest.raises(ModelFileError, match="duels are not counted right"):
         load(path)

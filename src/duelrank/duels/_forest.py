@@ -76,8 +76,8 @@ class ForestDuels(Engine):
     >>> from duelrank import DuelRanker
     >>> X, y = load_iris(return_X_y=True)
     >>> ranker = DuelRanker(ForestDuels(20), random_state=0).fit(X, y)
-    >>> ranker.predict_order(X[[0, 83]])
-    array([[0, 1, 2],
+    >>> ranker.predict_order(X[[50, 100]])
+    array([[1, 2, 0],
            [2, 1, 0]])
     """
 

@@ -72,9 +72,8 @@ class KernelDuels(Engine):
     >>> from duelrank import DuelRanker
     >>> X, y = load_iris(return_X_y=True)
     >>> ranker = DuelRanker(KernelDuels(), random_state=0).fit(X, y)
-    >>> ranker.predict_order(X[[0, 83]])
-    array([[0, 1, 2],
-           [2, 1, 0]])
+    >>> ranker.predict(X[[0, 50, 100]])
+    array([0, 1, 2])
     """
 
     slope_: float

@@ -307,9 +307,9 @@ def _held_out(
     last = engine[-1] if isinstance(engine, Pipeline) else engine
     if hasattr(last, "held_out_margins"):
         return np.clip(last.held_out_margins(), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-    again = last.settled() if hasattr(last, "settled") else clone(last)
+    again = last.settled() if hasattr(last, "settled") else last
     if isinstance(engine, Pipeline):
-        again = make_pipeline(*(clone(step) for _, step in engine.steps[:-1]), again)
+        again = make_pipeline(*(step for _, step in engine.steps[:-1]), again)
     margins = np.full((len(feedback), n_classes * (n_classes - 1) // 2), np.nan)
     for train, test in splits:
         part = None if sample_weight is None else np.asarray(sample_weight)[train]

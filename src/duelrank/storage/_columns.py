@@ -20,7 +20,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, TargetEncoder
 from sklearn.utils import get_tags
 
-from duelrank.duels import EstimatorDuels, StumpDuels
+from duelrank.duels import EstimatorDuels, ForestDuels, KernelDuels, StackedDuels, StumpDuels
 from duelrank.duels._logistic import LinearDuels
 from duelrank.rankers import DuelRanker
 
@@ -158,7 +158,7 @@ def _kind_of(values: Iterable[Any]) -> str | None:
 
 def _kind_taken(step: Any) -> str | None:
     """Tell what an estimator takes that refuses everything else."""
-    if isinstance(step, (LinearDuels, StumpDuels)):
+    if isinstance(step, (LinearDuels, StumpDuels, ForestDuels, KernelDuels, StackedDuels)):
         return "number"
     if not type(step).__module__.startswith("sklearn."):
         return None

@@ -71,12 +71,13 @@ REGIMES = ("full", *MISSING, "top")
 
 # Trees of a forest, for methods of one forest and for those with one per label or pair, and rows
 # of a tree: what fits into an hour or two.
-TREES, TREES_OF_MANY = 40, 30
+TREES, TREES_OF_MANY = 60, 30
+FEATURES = 0.5  # share of the features that a split looks at, in all forests
 MOST_ROWS_OF_A_TREE = 10_000
 
 
 class Method(NamedTuple):
-    """A way to rank: ``make(n_rows, random_state=…, unplaced=…)`` returns its estimator."""
+    """A way to rank: ``make(n_rows, regime, random_state=…, unplaced=…)`` makes its estimator."""
 
     make: Callable[..., Any]
     is_duelrank: bool = False
@@ -90,22 +91,22 @@ def _scaled(ranker: Any) -> Any:
     return make_pipeline(StandardScaler(), ranker)
 
 
-def _neighbours(n: int, **options: Any) -> Any:
+def _neighbours(n: int, regime: str, **options: Any) -> Any:
     """Return local medians whose number of neighbours is chosen by cross-validation."""
     few = KFold(3, shuffle=True, random_state=SEED)
     many = ShuffleSplit(1, test_size=min(n // 5, 1_000), random_state=SEED)
     return GridSearchCV(
         _scaled(NeighborsRanker(**options)),
-        {"neighborsranker__n_neighbors": [5, 10, 20, 40]},
+        {"neighborsranker__n_neighbors": [1, 3, 5, 10, 20, 40, 80]},
         cv=few if n < 5_000 else many,
     )
 
 
 def _structured(embedding: str, **takes_part: Any) -> Method:
-    # Tried on six sets: five kernels to choose from give the same, 500 centres go both ways.
-    parameters = {"gamma": (0.3, 1.0, 3.0), "n_components": 300}
+    # As many centres and the same kernels to choose from as KernelDuels has in a stack.
+    parameters = {"gamma": (0.1, 0.3, 1.0, 3.0), "n_components": 300}
     return Method(
-        lambda n, **options: _scaled(StructuredRanker(embedding, **parameters, **options)),
+        lambda n, regime, **options: _scaled(StructuredRanker(embedding, **parameters, **options)),
         **takes_part,
     )
 
@@ -113,15 +114,20 @@ def _structured(embedding: str, **takes_part: Any) -> Method:
 def _subsets(size: int, **takes_part: Any) -> Method:
     classifier = LogisticRegression(max_iter=200, tol=1e-3)
     return Method(
-        lambda n, **options: _scaled(SubsetRanker(classifier, size=size, **options)),
+        lambda n, regime, **options: _scaled(SubsetRanker(classifier, size=size, **options)),
         **takes_part,
     )
 
 
-def _forest(kind: Any, n_trees: int, n: int) -> Any:
-    """Return a forest; for regression with all features, which scikit-learn has for default too."""
+def _forest(kind: Any, n_trees: int, n: int, **options: Any) -> Any:
     most_rows = MOST_ROWS_OF_A_TREE if n > MOST_ROWS_OF_A_TREE else None
-    return kind(n_trees, max_samples=most_rows)
+    return kind(n_trees, max_features=FEATURES, max_samples=most_rows, **options)
+
+
+def _ranking_forest(n: int, regime: str, **options: Any) -> Any:
+    """Return a ranking forest; partial feedback wants larger leaves."""
+    leaf = 1 if regime == "full" else 5
+    return RankingForest(TREES, max_features=FEATURES, min_samples_leaf=leaf, **options)
 
 
 # Expensive ones first; some are repeated less, and on large sets learn from full rankings only, or
@@ -129,7 +135,7 @@ def _forest(kind: Any, n_trees: int, n: int) -> Any:
 # learn from: with full rankings they do the same.
 METHODS = {
     "pairwise forest": Method(
-        lambda n, **options: DuelRanker(
+        lambda n, regime, **options: DuelRanker(
             _forest(RandomForestClassifier, TREES_OF_MANY, n), **options
         ),
         is_duelrank=True,
@@ -138,25 +144,26 @@ METHODS = {
         repeats=1,
     ),
     "stacked duels": Method(
-        lambda n, **options: DuelRanker(StackedDuels(), **options), is_duelrank=True
+        lambda n, regime, **options: DuelRanker(StackedDuels(), **options), is_duelrank=True
     ),
     "forest duels": Method(
-        lambda n, **options: DuelRanker(ForestDuels(), **options),
+        lambda n, regime, **options: DuelRanker(ForestDuels(TREES), **options),
         is_duelrank=True,
         regimes_of_large_sets=("full",),
         repeats=1,
     ),
     "linear duels": Method(
-        lambda n, **options: _scaled(DuelRanker(LogisticDuels(), **options)), is_duelrank=True
+        lambda n, regime, **options: _scaled(DuelRanker(LogisticDuels(), **options)),
+        is_duelrank=True,
     ),
     "label-wise forest": Method(
-        lambda n, **options: LabelwiseRanker(
+        lambda n, regime, **options: LabelwiseRanker(
             _forest(RandomForestRegressor, TREES_OF_MANY, n), **options
         ),
         regimes_of_large_sets=("full",),
         repeats=1,
     ),
-    "ranking forest": Method(lambda n, **options: RankingForest(TREES, **options)),
+    "ranking forest": Method(_ranking_forest),
     "Kemeny embedding": _structured("kemeny"),
     "Hamming embedding": _structured("hamming", regimes_of_large_sets=("full",), repeats=1),
     "Lehmer embedding": _structured("lehmer", regimes_of_large_sets=("full",), repeats=1),
@@ -164,16 +171,18 @@ METHODS = {
     "subsets of 2": _subsets(2),
     "neighbours": Method(_neighbours),
     "multiclass forest": Method(
-        lambda n, **options: MulticlassRanker(_forest(RandomForestClassifier, TREES, n), **options),
+        lambda n, regime, **options: MulticlassRanker(
+            _forest(RandomForestClassifier, TREES, n, min_samples_leaf=5), **options
+        ),
         regimes=("top",),
         regimes_of_large_sets=("top",),
     ),
     "multiclass logistic": Method(
-        lambda n, **options: _scaled(MulticlassRanker(**options)),
+        lambda n, regime, **options: _scaled(MulticlassRanker(**options)),
         regimes=("top",),
         regimes_of_large_sets=("top",),
     ),
-    "label-wise linear": Method(lambda n, **options: _scaled(LabelwiseRanker(**options))),
+    "label-wise linear": Method(lambda n, regime, **options: _scaled(LabelwiseRanker(**options))),
 }
 # What duelrank recommends; the others are compared with it.
 DEFAULT = "stacked duels"
@@ -206,7 +215,8 @@ def compute() -> None:
         "default": DEFAULT,
         "duelrank": [name for name, method in METHODS.items() if method.is_duelrank],
         "methods": {
-            name: " ".join(repr(method.make(1_000)).split()) for name, method in METHODS.items()
+            name: " ".join(repr(method.make(20_000, "full")).split())
+            for name, method in METHODS.items()
         },
     }
     rows = journal.run(NAME, cross_validate, tasks, settings)
@@ -233,7 +243,7 @@ def cross_validate(data: str, method: str, regime: str, repeat: int) -> list[Row
     for fold, (train, test) in enumerate(folds):
         train = train[speaks[train]]
         seed = SEED + N_FOLDS * repeat + fold
-        model = METHODS[method].make(len(train), random_state=seed, unplaced="unknown")
+        model = METHODS[method].make(len(train), regime, random_state=seed, unplaced="unknown")
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -110,8 +110,10 @@ def test_other_bad_feedback(points, ranks):
         (np.full((N, K), np.nan), r"^y must place one label ahead of another in at least one row"),
         (np.where(ranks == 3, 3, np.nan), r"no row does, labels without a place being anywhere\.$"),
         (np.full((N, K), "a"), r"^y must be numbers, got dtype <U1\.$"),
+        ([["a", "b"]] * N, r"^y holds lists; turn lists of labels into ranks first"),
+        ([["a"], ["b", "a"]] * (N // 2), r"^y holds lists; turn lists of labels into ranks first"),
         ((ranks > 2).astype(int), r"^y must hold places from 1 to 5"),
-        ([[1, 2, 3]] * (N - 1) + [[1, 2]], r"^y must have rows of equal length\.$"),
+        ([[1, 2, 3]] * (N - 1) + [[1, 2]], r"^y holds lists; turn lists of labels into ranks"),
         (ranks[1:], r"inconsistent numbers of samples: \[240, 239\]"),
         (repeated, r"^the columns of y must name .* each once; got \['a', 'b', 'c', 'd', 'a'\]\.$"),
         (
@@ -124,6 +126,9 @@ def test_other_bad_feedback(points, ranks):
     for classes, message in (
         (range(4), r"^y must have one column per label: 4, got 5\.$"),
         (list("abcda"), r"^classes must name at least two labels, each once"),
+        (5, r"^classes must be a list of labels, got 5\.$"),
+        ("abcde", r"^classes must be a list of labels, got 'abcde'\.$"),
+        ([*"abcd", None], r"^classes must not hold None or NaN"),
     ):
         with pytest.raises(ValueError, match=message):
             DuelRanker(classes=classes).fit(points, ranks)
@@ -216,3 +221,26 @@ def test_numbers_of_folds_need_places_for_all(points, missing):
     """Told only how many folds, scikit-learn looks for classes in y and meets NaN: pass KFold."""
     with pytest.raises(ValueError, match="Input y contains NaN"):
         cross_val_score(DuelRanker(), points, missing, cv=3)
+
+
+def test_columns_must_be_the_labels(points, ranks):
+    other = pd.DataFrame(ranks, columns=list("edcbx"))
+    with pytest.raises(ValueError, match=r"^y has the columns \['e', .*\], but the labels are"):
+        DuelRanker(classes=list("abcde")).fit(points, other)
+    ranker = DuelRanker(random_state=0).fit(points, other)
+    with pytest.raises(ValueError, match=r"^y has the columns .* but the labels are \['b', 'c'"):
+        ranker.score(points, other.rename(columns={"x": "y"}))
+
+
+def test_missing_integers_are_labels_left_out(points, ranks):
+    lists = np.where(ranks <= 2, ranks, np.nan)
+    frame = pd.DataFrame(lists, columns=list("abcde"))
+    nullable = DuelRanker(random_state=0).fit(points, frame.astype("Int64"))
+    plain = DuelRanker(random_state=0).fit(points, frame)
+    assert nullable.unplaced_ == "behind"
+    np.testing.assert_array_equal(nullable.predict_ranks(points), plain.predict_ranks(points))
+
+
+def test_unplaced_is_checked_whatever_y_is(points):
+    with pytest.raises(ValueError, match=r"^unplaced must be one of 'auto'"):
+        DuelRanker(unplaced="ahead").fit(points, np.arange(N) % 3)

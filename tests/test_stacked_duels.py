@@ -109,7 +109,7 @@ def objective(weights, margins, ranks, row_weights):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_weights_minimise_the_log_loss_of_held_out_outcomes(held_out, rng, weighted):
     ranks, margins = held_out
-    row_weights = rng.integers(4, size=300) * 0.7 if weighted else np.ones(300)
+    row_weights = rng.integers(1, 5, size=300) * 0.7 if weighted else np.ones(300)
     margins = [*margins, -margins[0] + rng.normal(size=margins[0].shape)]  # wrong most of the time
     stack = StackedDuels([(f"engine {i}", Told(m)) for i, m in enumerate(margins)])
     stack.fit(np.zeros((300, 1)), ranks, 4, sample_weight=row_weights if weighted else None)
@@ -207,15 +207,16 @@ def test_a_row_never_predicts_itself(rng):
 def test_every_engine_is_fitted_on_all_rows_and_on_all_but_one_fold(iris):
     X, y = iris
     fits = []
-    weights = np.arange(150.0)
+    weights = np.arange(1.0, 151.0)
     stack = StackedDuels([("it", Recorder(fits))], cv=3, n_jobs=2, random_state=0)
     stack.fit(X, y, 3, sample_weight=weights)
     assert [len(points) for _, points, _, _ in fits] == [150, 100, 100, 100]
     rows = {(*x, w) for x, w in zip(X, weights, strict=True)}
     held_out = []
     for engine, points, codes, given in fits:
-        np.testing.assert_array_equal(codes, y[given.astype(int)])  # rows are numbered by weight
-        np.testing.assert_array_equal(points, X[given.astype(int)])
+        row = given.astype(int) - 1  # rows are numbered by weight
+        np.testing.assert_array_equal(codes, y[row])
+        np.testing.assert_array_equal(points, X[row])
         assert np.bincount(codes).tolist() in ([50] * 3, [33, 33, 34], [33, 34, 33], [34, 33, 33])
         held_out += sorted(rows - {(*x, w) for x, w in zip(points, given, strict=True)})
         assert isinstance(engine.random_state, int)
@@ -434,3 +435,44 @@ def test_settled_engines_keep_what_was_found(iris):
     own = LogisticDuelsCV([0.01, 1, 100], cv=3).fit(X, y, 3)
     assert len(set(own.C_)) > 1
     assert pytest.approx(np.prod(own.C_) ** (1 / 3)) == own.settled().C
+
+
+def test_rows_without_weight_are_as_good_as_left_out(rng):
+    X = rng.normal(size=(60, 2))
+    ranks = np.argsort(rng.normal(size=(60, 3)) + X[:, [0, 1, 0]], axis=1) + 1.0
+    far = np.vstack([X, [[1e6, -1e6]]])
+    weights = np.append(np.ones(60), 0)
+    folds = [(np.setdiff1d(np.arange(60), part), part) for part in np.split(np.arange(60), 3)]
+    engines = [("linear", make_pipeline(StandardScaler(), LogisticDuels()))]
+    apart = StackedDuels(engines, cv=folds, random_state=0).fit(X, ranks, 3)
+    together = StackedDuels(engines, cv=folds, random_state=0).fit(
+        far, np.vstack([ranks, [3, 2, 1]]), 3, sample_weight=weights
+    )
+    np.testing.assert_allclose(together.margins(X), apart.margins(X))
+
+
+def test_parameters_of_engines_have_names():
+    stack = StackedDuels([("linear", LogisticDuels()), ("forest", ForestDuels())])
+    stack.set_params(forest__n_estimators=7, linear__C=0.1)
+    assert stack.get_params()["linear__C"] == 0.1
+    assert clone(stack).engines[1][1].n_estimators == 7
+
+
+def test_class_weights_inside_a_stack_are_by_label(rng):
+    X = rng.normal(size=(90, 2))
+    y = np.array(list("abc"))[np.argmax(X @ rng.normal(size=(2, 3)) + rng.gumbel(size=(90, 3)), 1)]
+    weights = {"a": 1000.0}
+    stack = StackedDuels([("linear", LogisticDuels(class_weight=weights))])
+    by_stack = DuelRanker(stack, random_state=0).fit(X, y)
+    alone = DuelRanker(LogisticDuels(class_weight=weights), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(by_stack.predict_ranks(X), alone.predict_ranks(X))
+    with pytest.raises(ValueError, match=r"\['zzz'\] are not among"):
+        DuelRanker(stack.set_params(linear__class_weight={"zzz": 3})).fit(X, y)
+
+
+def test_few_rows_have_few_folds():
+    X = np.arange(4.0)[:, np.newaxis]
+    stack = StackedDuels([("linear", LogisticDuels())], cv=np.int64(5)).fit(X, [0, 1, 0, 1], 2)
+    assert stack.margins(X).shape == (4, 1)
+    with pytest.raises(ValueError, match=r"^cv must leave two folds, got cv=5 and 1 rows\.$"):
+        StackedDuels().fit(X[:1], [0], 2)

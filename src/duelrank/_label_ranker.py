@@ -8,6 +8,7 @@ say how labels score, it does the rest.
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from duelrank._sklearn import has_wrapped_fit
 from duelrank.feedback import check_feedback, feedback_from_codes, reveals_nothing, single_labels
 from duelrank.rankings import (
     as_rows,
@@ -76,7 +78,8 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = N
             f"{type(ranker).__name__} requires y to be passed, but the target y is None."
         )
     if is_ranks(y):
-        return _encode_ranks(X, y, unplaced, classes)
+        return _encode_ranks(ranker, X, y, unplaced, classes)
+    _refuse_lists(y)
     y = column_or_1d(y, warn=True)
     if y.dtype == object and any(label is None or label != label for label in y.tolist()):
         raise ValueError("y contains NaN or None; every row needs a label.")
@@ -103,39 +106,74 @@ def is_ranks(y: Any) -> bool:
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
-def ranks_by_label(ranks: Any, classes: Any, columns: Any = None) -> Any:
+def ranks_by_label(ranks: Any, classes: Any, columns: Any = None, name: str = "ranks") -> Any:
     """Put the columns of ranks in the order of the classes, if it is known which is which.
 
     Parameters
     ----------
     ranks : array-like of shape (n, K)
-        The columns of a dataframe may be named by the classes.
+        The columns of a dataframe are named by the classes, or by numbers that name nothing.
     classes : array-like of shape (K,)
         The labels.
     columns : array-like of shape (K,), default=None
         The labels of the columns, where these are not named.
+    name : str, default="ranks"
+        The argument's name, for the error message.
     """
     labels = np.asarray(classes).tolist()
-    named = list(getattr(ranks, "columns", []))
-    if set(named) == set(labels):
-        return np.stack([np.asarray(ranks[label]) for label in labels], axis=1)
+    named = _names(ranks)
+    if named is not None and set(named) == set(labels):
+        return np.stack([_floats(ranks[label]) for label in labels], axis=1)
+    if named is not None and len(named) == len(labels) and named != list(range(len(named))):
+        raise ValueError(f"{name} has the columns {named}, but the labels are {labels}.")
     if columns is not None and np.shape(ranks)[1:] == np.shape(labels):
         place = {label: column for column, label in enumerate(columns)}
         return np.asarray(ranks)[:, [place[label] for label in labels]]
     return ranks
 
 
-def _encode_ranks(X: Any, y: Any, unplaced: str, classes: Any) -> Targets:
+def _names(table: Any) -> list[Any] | None:
+    """Return the names of a dataframe's columns, None for an array."""
+    names = getattr(table, "column_names", getattr(table, "columns", None))
+    return None if names is None else list(names)
+
+
+def _floats(column: Any) -> NDArray[Any]:
+    """Return a column of a dataframe; numbers that may be missing have NaN for it."""
+    if hasattr(column, "dtype") and getattr(column.dtype, "na_value", 0) is not np.nan:
+        with suppress(TypeError, ValueError):
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(column)
+
+
+def _refuse_lists(y: Any) -> None:
+    """Raise for lists of labels, which have to be made ranks of first."""
+    if isinstance(y, (list, tuple)):
+        rows = y[:1000]
+    elif isinstance(y, np.ndarray) and y.dtype.kind == "O" and y.ndim == 1:
+        rows = y[:1000].tolist()
+    else:
+        return
+    lists = [row for row in rows if isinstance(row, (list, tuple, np.ndarray))]
+    texts = any(isinstance(label, str) for row in lists for label in row)
+    if lists and (texts or len({len(row) for row in lists}) > 1):
+        raise ValueError(
+            "y holds lists; turn lists of labels into ranks first, with "
+            "duelrank.rankings.ranks_from_lists(y, classes)."
+        )
+
+
+def _encode_ranks(ranker: Any, X: Any, y: Any, unplaced: str, classes: Any) -> Targets:
     check_consistent_length(X, y)
+    _refuse_lists(y)
     columns, name = classes, "classes"
     if classes is None:
-        columns, name = getattr(y, "columns", None), "the columns of y"
+        columns, name = _names(y), "the columns of y"
     if columns is None:
         y = as_rows(y, "y")
         columns = np.arange(y.shape[1])
     labels, order = _sorted_labels(columns, name)
-    if classes is not None:  # a dataframe may have the same names in another order
-        y = ranks_by_label(y, labels[np.argsort(order)])
+    y = ranks_by_label(y, labels[np.argsort(order)], name="y")
     ranks, unplaced = check_feedback(y, unplaced=unplaced, n_classes=len(labels), name="y")
     ranks = ranks[:, order]
     n_silent = int(np.count_nonzero(reveals_nothing(ranks)))
@@ -149,7 +187,7 @@ def _encode_ranks(X: Any, y: Any, unplaced: str, classes: Any) -> Targets:
             f"{n_silent} of {len(ranks)} rows of y place no label ahead of another and say "
             "nothing.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=4 + has_wrapped_fit(ranker),
         )
     codes = single_labels(ranks)
     return Targets(labels, ranks if codes is None else codes, unplaced, n_silent)
@@ -157,7 +195,11 @@ def _encode_ranks(X: Any, y: Any, unplaced: str, classes: Any) -> Targets:
 
 def _sorted_labels(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return different labels in the order of `classes_`, and where each of them was."""
+    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
+        raise ValueError(f"{name} must be a list of labels, got {labels!r}.")
     given = list(labels)
+    if any(label is None or label != label for label in given):
+        raise ValueError(f"{name} must not hold None or NaN, got {given}.")
     in_order, place = np.unique(np.asarray(given), return_index=True)
     if len(in_order) != len(given) or len(given) < 2:
         raise ValueError(f"{name} must name at least two labels, each once; got {given}.")

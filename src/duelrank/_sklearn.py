@@ -18,17 +18,20 @@ from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._metadata_requests import _MetadataRequester as MetadataRequester
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.metaestimators import _BaseComposition as Composition
 from sklearn.utils.validation import _check_method_params as take_metadata_rows
 from sklearn.utils.validation import _check_sample_weight
 
 __all__ = [
     "CallbackSupportMixin",
+    "Composition",
     "MetadataRequester",
     "as_indexable",
     "bootstrap_weights",
     "check_sample_weight",
     "fit_context",
     "fit_of_subestimator",
+    "has_wrapped_fit",
     "is_parameter",
     "route_fit_metadata",
     "routing_enabled",
@@ -50,6 +53,11 @@ except ImportError:  # scikit-learn < 1.9
     def with_callbacks(method: Method) -> Method:
         """Return the method as it is."""
         return method
+
+
+def has_wrapped_fit(estimator: Any) -> bool:
+    """Tell whether there is one more call between an estimator's user and its fit."""
+    return hasattr(type(estimator), "_init_callback_context")
 
 
 def fit_context(estimator: Any, n_steps: int) -> Any:

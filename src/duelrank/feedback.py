@@ -7,7 +7,8 @@ nothing* about it: the two labels share a place (a tie), or one of them is not p
 A label that is not placed may still have lost. In a top-m list everything else comes *behind* what
 is listed; where labels are missing by accident, their places are *unknown*. Only the first kind has
 its places 1..m filled without a gap, and that is how the two are told apart unless the caller says
-which it is.
+which it is. What is missing by accident *and* numbered anew looks like a list: there only the
+caller can tell.
 
 >>> import numpy as np
 >>> lists = np.array([[1, np.nan, np.nan], [2, np.nan, 1]])
@@ -29,18 +30,11 @@ from numpy.typing import ArrayLike, NDArray
 from duelrank._pairs import pairs
 from duelrank.rankings import as_rows, describe_row
 
-__all__ = [
-    "UNPLACED",
-    "Feedback",
-    "check_feedback",
-    "duels_won",
-    "feedback_from_codes",
-    "outcomes",
-    "reveals_nothing",
-    "single_labels",
-]
+__all__ = ["Feedback", "check_feedback", "outcomes"]
 
 UNPLACED = ("auto", "behind", "unknown")
+# Of the rows that leave labels out, this share must have gaps to be taken for more than mistakes.
+LEAST_SHARE_OF_GAPS = 0.25
 
 
 class Feedback(NamedTuple):
@@ -75,7 +69,7 @@ def check_feedback(
         - "behind": behind all that are placed, as in top-m lists;
         - "unknown": anywhere; they are missing by accident;
         - "auto": "behind" if the placed labels of every row fill the places 1..m, and "unknown" if
-          some row has a gap.
+          many rows that leave labels out have gaps; if only a few have, it is an error.
     n_classes : int, default=None
         The expected K; any from 2 on by default.
     name : str, default="ranks"
@@ -101,7 +95,7 @@ def check_feedback(
     has_gap = _check_places(places, name)
     missing = np.isnan(places)
     if unplaced == "auto":
-        unplaced = "unknown" if np.any(has_gap) else "behind"
+        unplaced = _guess(has_gap, missing, name)
     if unplaced == "behind" and np.any(missing):
         n_placed = np.count_nonzero(~missing, axis=1, keepdims=True)
         last = np.fmax.reduce(places, axis=1, keepdims=True, initial=0)
@@ -210,6 +204,22 @@ def duels_won(
     """
     share = np.ones(len(ranks)) if weights is None else weights
     return np.stack([share @ (column[:, np.newaxis] < ranks) for column in ranks.T])
+
+
+def _guess(has_gap: NDArray[np.bool_], missing: NDArray[np.bool_], name: str) -> str:
+    """Tell lists from rankings with labels missing by accident, or refuse to."""
+    partial = np.any(missing, axis=1) & ~np.all(missing, axis=1)
+    n_gaps, n_partial = np.count_nonzero(has_gap & partial), np.count_nonzero(partial)
+    if n_gaps == 0:
+        return "behind"
+    # Missing by accident, two labels of three leave a gap in two of three rows, and more do more.
+    if n_gaps < LEAST_SHARE_OF_GAPS * n_partial:
+        raise ValueError(
+            f"{name} leaves labels out in {n_partial} rows, of which {n_gaps} have gaps between "
+            f"places, for example row {int(np.argmax(has_gap & partial))}: say unplaced='behind' "
+            "if they are top-m lists all the same, or unplaced='unknown' if labels are missing."
+        )
+    return "unknown"
 
 
 def _check_places(places: NDArray[np.float64], name: str) -> NDArray[np.bool_]:

@@ -278,8 +278,8 @@ class RankingScorer(MetadataRequester):
         X : array-like of shape (n, n_features)
             Query points.
         y : array-like of shape (n,) or (n, K)
-            Labels, which play no part; or the true ranks, in place of `ranks_true`, with columns
-            as in the ranker's fit.
+            Labels, which play no part; or the true ranks, in place of `ranks_true`. Their columns
+            are named by a dataframe, or else by the ranker's `classes`.
         ranks_true : array-like of shape (n, K), default=None
             True ranks; columns follow ``estimator.classes_``, unless they are those of a
             dataframe and named by the labels.
@@ -298,7 +298,7 @@ class RankingScorer(MetadataRequester):
         ranker = _ranker_inside(estimator)
         # What is learned from names its columns as in fit; metadata follow the sorted labels.
         columns = getattr(ranker, "classes", None) if name == "y" else None
-        truth = ranks_by_label(ranks_true, estimator.classes_, columns)
+        truth = ranks_by_label(ranks_true, estimator.classes_, columns, name)
         if self.partial_measure is not None and not is_full(truth):
             told = check_feedback(
                 truth, unplaced=_unplaced(ranker), n_classes=predicted.shape[1], name=name

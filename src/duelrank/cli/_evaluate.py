@@ -81,7 +81,7 @@ def evaluate(
         )
         feedback = {} if training.lists is None else {"duels": training.feedback}
         if feedback:
-            duels.set_params(classes=training.classes)
+            duels.set_params(classes=training.classes, unplaced="behind")
     if len(set(y.tolist())) < 2:
         single = "every list begins with the same" if feedback else "there is a single"
         raise click.ClickException(f"{single} label; ranking needs two.")

@@ -58,7 +58,7 @@ def fit(
     _check_labels(training, targets)
     has_lists = training.lists is not None
     if has_lists:
-        duels.set_params(classes=training.classes)
+        duels.set_params(classes=training.classes, unplaced="behind")
     model = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
     start = time.perf_counter()
     _fit_in_sight(model, training)

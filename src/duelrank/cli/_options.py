@@ -10,7 +10,7 @@ import click
 DELIMITERS = {"tab": "\t", "\\t": "\t"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-ENGINES = ("logistic", "logistic-cv", "stumps", "forest", "boosting")
+ENGINES = ("logistic", "logistic-cv", "stacked", "stumps", "forest", "boosting")
 AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
 TIES = ("probability", "feedback_arc_set", "random", "index")
 
@@ -120,12 +120,14 @@ def make_ranker(
 
 
 def _make_engine(engine: str, penalty: float) -> Any:
-    from duelrank import LogisticDuels, LogisticDuelsCV, StumpDuels
+    from duelrank import LogisticDuels, LogisticDuelsCV, StackedDuels, StumpDuels
 
     if engine == "logistic":
         return LogisticDuels(C=penalty)
     if engine == "logistic-cv":
         return LogisticDuelsCV()
+    if engine == "stacked":
+        return StackedDuels()
     if engine == "stumps":
         return StumpDuels()
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier

@@ -12,26 +12,33 @@ the trees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._pairs import pairs
 from duelrank._progress import Progress
-from duelrank._sklearn import bootstrap_weights, check_sample_weight, with_callbacks
-from duelrank.duels._protocol import Engine, check_codes
-from duelrank.feedback import feedback_from_codes, outcomes, reveals_nothing
+from duelrank._sklearn import bootstrap_weights, with_callbacks
+from duelrank.duels._protocol import Engine
+from duelrank.duels._sides import check_rows
+from duelrank.feedback import outcomes, reveals_nothing
 
 # Nodes times duels of the trees that are looked up together.
 TABLE_SIZE = 8_000_000
 # Probabilities of a forest of bootstrap samples come no nearer to 0 and 1.
 LEAST_PROBABILITY = 0.01
+
+
+_Table = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]
+# Tables of engines in use; they follow from the engines, and have no place in copies and files.
+_remembered: WeakKeyDictionary[ForestDuels, list[_Table]] = WeakKeyDictionary()
 
 
 class ForestDuels(Engine):
@@ -124,13 +131,8 @@ class ForestDuels(Engine):
             The fitted engine.
         """
         self._check_settings()
-        feedback = check_codes(codes, n_classes)
-        check_consistent_length(X, feedback)
-        weights = np.ones(len(feedback))
-        if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, feedback)
-        X = validate_data(self, X, dtype=np.float32)
-        ranks = feedback_from_codes(feedback, n_classes) if feedback.ndim == 1 else feedback
+        rows = check_rows(self, X, codes, n_classes, sample_weight, dtype=np.float32)
+        X, weights, ranks = rows.X, rows.weights, rows.ranks(n_classes)
         told = (weights > 0) & ~reveals_nothing(ranks)
         if not told.any():  # then there is one leaf, where all duels are open
             told = weights > 0
@@ -150,6 +152,7 @@ class ForestDuels(Engine):
             forest.fit(X, _net_wins(decided, n_classes), sample_weight=weights)
             progress.step()
 
+        _remembered.pop(self, None)
         self.forest_, self.n_classes_ = forest, n_classes
         self._told, self._decided = told, decided
         self._prior = (weights @ (decided > 0) + 0.5) / (weights @ (decided != 0) + 1)
@@ -242,9 +245,16 @@ class ForestDuels(Engine):
         n_trees = np.count_nonzero(counts, axis=1)[:, np.newaxis]
         return np.where(n_trees > 0, total / np.maximum(n_trees, 1), self._prior)
 
-    def _tables(
-        self,
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]]:
+    def _tables(self) -> Iterable[_Table]:
+        """Return all trees in one table if it is small, and then remember it; else make several."""
+        if self not in _remembered:
+            n_nodes = sum(tree.tree_.node_count for tree in self.forest_.estimators_)
+            if n_nodes * self._decided.shape[1] > TABLE_SIZE:
+                return self._make_tables()
+            _remembered[self] = list(self._make_tables())
+        return _remembered[self]
+
+    def _make_tables(self) -> Iterator[_Table]:
         """Yield some trees, the first node of each, and the probabilities in all of their nodes."""
         n_nodes = np.array([tree.tree_.node_count for tree in self.forest_.estimators_])
         most = max(int(n_nodes.max()), TABLE_SIZE // self._decided.shape[1])
@@ -256,10 +266,10 @@ class ForestDuels(Engine):
             trees = np.flatnonzero(part == number)
             start = np.cumsum(n_nodes[trees]) - n_nodes[trees]
             nodes = _Nodes([self.forest_.estimators_[t].tree_ for t in trees], start)
-            rows = (self._leaves[:, trees] + start).T.ravel()
-            row_numbers = np.tile(np.arange(len(wins)), len(trees))
+            rows, of_tree = np.nonzero(self._drawn[:, trees])
+            leaves = self._leaves[rows, trees[of_tree]] + start[of_tree]
             in_leaf = sparse.csr_array(
-                (self._drawn[:, trees].T.ravel(), (rows, row_numbers)),
+                (self._drawn[rows, trees[of_tree]], (leaves, rows)),
                 shape=(int(n_nodes[trees].sum()), len(wins)),
             )
             won, told = nodes.sums(in_leaf @ wins), nodes.sums(in_leaf @ tells)

@@ -21,7 +21,8 @@ from duelrank.duels._logistic_objective import (
     squares_against,
 )
 
-FEW_WEIGHTS = 24  # up to which all Hessians of a block are one product
+# Up to so many weights and rows of a group, all Hessians of a block are one product.
+FEW_WEIGHTS, FEW_ROWS = 24, 2048
 SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
 # Curvature that a Hessian may leave out, relative to the d-th largest of a problem with d weights.
 NEGLIGIBLE = 0.02
@@ -122,7 +123,7 @@ class OwnHessians:
         grams = batch.map(_grams, crew) if alike else None
         n_weights = len(self.penalty)
         together: Floats | None = None
-        if grams is None and n_weights <= FEW_WEIGHTS:
+        if grams is None and n_weights <= FEW_WEIGHTS and _are_small(batch.blocks):
             parts = batch.collect(
                 lambda b, block: _all_hessians(block, curved[b]), crew, np.float32, (n_weights**2,)
             )
@@ -177,6 +178,10 @@ def own_hessians_pay(
         Memory that Hessians and their inverses may take.
     """
     return rows_of_problem > 8 * n_weights and 12 * n_problems * n_weights**2 <= most_bytes
+
+
+def _are_small(blocks: list[Block]) -> bool:
+    return all(block.n_rows <= FEW_ROWS for block in blocks)
 
 
 def _all_hessians(block: Block, curved: Floats) -> Floats:

@@ -17,6 +17,9 @@ as *codes*, integers 0..K−1, and any X that it says it takes:
   engines that can count them without spelling out all margins. A duel with margin 0 goes to the
   label that comes first in ``label_order``, an array of codes. Without ``with_expected`` the second
   array may hold anything.
+- ``held_out_margins()`` → (n, P) floats, optional: the margins of the rows of fit, as log-odds,
+  each by a model that has not seen the row. A stack asks for them.
+- ``settled()`` → engine, optional, for engines that search: one, not fitted, with what was found.
 """
 
 from __future__ import annotations

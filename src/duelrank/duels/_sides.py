@@ -6,13 +6,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from duelrank._pairs import pairs
-from duelrank.feedback import duels_won, outcomes
+from duelrank._sklearn import check_sample_weight
+from duelrank.duels._protocol import check_codes
+from duelrank.feedback import duels_won, feedback_from_codes, outcomes
+
+
+class Rows(NamedTuple):
+    """Training data that has been checked: points, their feedback and weights.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n, n_features)
+        The points.
+    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K)
+        Codes, or ranks.
+    weights : ndarray of shape (n,)
+        Weights of the rows; ones if none were given.
+    """
+
+    X: Any
+    feedback: NDArray[Any]
+    weights: NDArray[np.float64]
+
+    def ranks(self, n_classes: int) -> NDArray[np.float64]:
+        """Return the feedback as ranks, also if it is codes."""
+        codes = self.feedback
+        return feedback_from_codes(codes, n_classes) if codes.ndim == 1 else codes
+
+    def decided(self, n_classes: int) -> NDArray[np.int8]:
+        """Tell who wins which duel, (n, P), as `duelrank.feedback.outcomes` does."""
+        return outcomes(self.ranks(n_classes))
+
+
+def check_rows(
+    engine: Any, X: Any, codes: Any, n_classes: int, sample_weight: Any, **checks: Any
+) -> Rows:
+    """Validate training data; `checks` are those of scikit-learn's ``validate_data``."""
+    feedback = check_codes(codes, n_classes)
+    check_consistent_length(X, feedback)
+    weights = np.ones(len(feedback))
+    if sample_weight is not None:
+        weights = check_sample_weight(sample_weight, feedback)
+    return Rows(validate_data(engine, X, **checks), feedback, weights)
 
 
 def rows_of_duels(
@@ -23,12 +65,12 @@ def rows_of_duels(
     A side whose rows all weigh nothing is left out.
     """
     by_code = split_by(feedback, n_classes) if feedback.ndim == 1 else []
-    for duel, (a, b) in enumerate(zip(*pairs(n_classes), strict=True)):
+    for a, b in zip(*pairs(n_classes), strict=True):
         if feedback.ndim == 1:
             sides = [by_code[a], by_code[b]]
         else:
-            outcome = outcomes(feedback, np.array([duel]))[:, 0]
-            sides = [np.flatnonzero(outcome < 0), np.flatnonzero(outcome > 0)]
+            first, second = feedback[:, a], feedback[:, b]
+            sides = [np.flatnonzero(first < second), np.flatnonzero(second < first)]
         if weights is not None:
             sides = [rows if np.any(weights[rows] > 0) else rows[:0] for rows in sides]
         rows = np.concatenate(sides)

@@ -7,6 +7,7 @@ of the stack. One of the engines is usually right about a data set, and the weig
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,18 +19,20 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from duelrank._pairs import n_pairs
 from duelrank._progress import Progress
-from duelrank._sklearn import check_sample_weight, take_rows, with_callbacks
+from duelrank._sklearn import Composition, with_callbacks
 from duelrank.duels._forest import ForestDuels
 from duelrank.duels._kernel import KernelDuels
 from duelrank.duels._logistic_cv import LogisticDuelsCV
-from duelrank.duels._protocol import DuelEngine, Engine, check_codes
-from duelrank.duels._sides import top_labels
-from duelrank.feedback import feedback_from_codes, outcomes
+from duelrank.duels._protocol import DuelEngine, Engine
+from duelrank.duels._sides import Rows, check_rows, top_labels
 
 Floats = NDArray[np.float64]
+Splits = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+FLOATS = (np.float64, np.float32)
 
 # Log-odds of an engine beyond this are taken for as large: one row must not decide about it.
 LARGEST_LOG_ODDS = 6.0
@@ -37,7 +40,7 @@ PENALTY = 1e-3  # of the weights, per outcome
 MOST_OUTCOMES = 500_000  # that weights are learned from
 
 
-class StackedDuels(Engine):
+class StackedDuels(Composition, Engine):
     """Duels fought by several engines together.
 
     The default engines are linear logistic duels, logistic duels on features and their squares,
@@ -47,8 +50,9 @@ class StackedDuels(Engine):
     Parameters
     ----------
     engines : list of (str, engine) tuples, default=None
-        Duel engines, or pipelines of transformers with an engine at their end. Class weights
-        inside are by code. None means the five that are described above.
+        Duel engines, or pipelines of transformers with an engine at their end; their parameters
+        are searched by name, as ``forest__n_estimators``. None means the five that are described
+        above.
     cv : int, splitter or iterable, default=5
         Folds for engines that have no ``held_out_margins`` of their own. Engines like
         `LogisticDuelsCV`, which find parameters and name them by ``settled``, use them too if their
@@ -124,26 +128,57 @@ class StackedDuels(Engine):
             The fitted engine.
         """
         engines = _check_engines(self.engines)
-        feedback = check_codes(codes, n_classes)
-        check_consistent_length(X, feedback)
-        weights = np.ones(len(feedback))
-        if sample_weight is not None:
-            sample_weight = weights = check_sample_weight(sample_weight, feedback)
-        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        rows = check_rows(self, X, codes, n_classes, sample_weight, dtype=FLOATS)
         rng = check_random_state(self.random_state)
-        splits = self._splits(X, feedback, rng)
+        splits = self._splits(rows.X, rows.feedback, rng)
+        rows, splits = _with_weight(rows, splits)
+        given_weights = None if sample_weight is None else rows.weights
+        decided = rows.decided(n_classes)
+        told = _some_told(decided)
         fitted, held_out = {}, []
         with Progress(self, len(engines), "engine", self.verbose) as progress:
             for name, given in engines:
                 engine = self._configured(given, splits, rng)
-                fitted[name] = _fit(engine, X, feedback, n_classes, sample_weight)
-                held_out.append(_held_out(engine, X, feedback, n_classes, sample_weight, splits))
+                fitted[name] = _fit(engine, rows.X, rows.feedback, n_classes, given_weights)
+                margins = _held_out(engine, rows.X, rows.feedback, n_classes, given_weights, splits)
+                held_out.append(margins[told])
                 progress.step()
 
         self.engines_, self.n_classes_ = fitted, n_classes
-        ranks = feedback_from_codes(feedback, n_classes) if feedback.ndim == 1 else feedback
-        found = _weigh(held_out, outcomes(ranks), weights, rng)
+        found = _weigh(held_out, decided[told], rows.weights[told[0]])
         self.weights_ = dict(zip(fitted, found.tolist(), strict=True))
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return parameters, those of the engines under their names.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to go into the engines.
+
+        Returns
+        -------
+        params : dict
+            Values by name.
+        """
+        params: dict[str, Any] = self._get_params("engines", deep=deep)
+        return params
+
+    def set_params(self, **params: Any) -> StackedDuels:
+        """Set parameters, those of the engines by their names.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name.
+
+        Returns
+        -------
+        self : StackedDuels
+            The engine.
+        """
+        self._set_params("engines", **params)
         return self
 
     def margins(self, X: Any) -> Floats:
@@ -160,7 +195,7 @@ class StackedDuels(Engine):
             Positive when the second label of the duel wins.
         """
         check_is_fitted(self, "weights_")
-        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        X = validate_data(self, X, reset=False, dtype=FLOATS)
         parts = [
             weight * _log_odds(self.engines_[name], X)
             for name, weight in self.weights_.items()
@@ -201,13 +236,16 @@ class StackedDuels(Engine):
         margins = self.margins(X)
         return margins, expit(margins)
 
-    def _splits(
-        self, X: Any, feedback: NDArray[Any], rng: np.random.RandomState
-    ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def _splits(self, X: Any, feedback: NDArray[Any], rng: np.random.RandomState) -> Splits:
         folds = self.cv
-        if isinstance(folds, int):
+        if isinstance(folds, Integral):
             seed = rng.randint(np.iinfo(np.int32).max)
-            folds = StratifiedKFold(folds, shuffle=True, random_state=seed)
+            n_folds = min(int(folds), len(feedback))
+            if n_folds < 2:
+                raise ValueError(
+                    f"cv must leave two folds, got cv={folds} and {len(feedback)} rows."
+                )
+            folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
         strata = top_labels(feedback, getattr(folds, "n_splits", 5))
         return list(check_cv(folds, strata, classifier=True).split(X, strata))
 
@@ -295,13 +333,33 @@ def _log_odds(engine: Any, X: Any) -> Floats:
     return np.clip(engine.margins(X), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
 
 
+def _with_weight(rows: Rows, splits: Splits) -> tuple[Rows, Splits]:
+    """Leave out rows that weigh nothing, and number the others anew in the folds."""
+    seen = rows.weights > 0
+    if seen.all():
+        return rows, splits
+    number = np.cumsum(seen) - 1
+    return Rows(rows.X[seen], rows.feedback[seen], rows.weights[seen]), [
+        (number[train[seen[train]]], number[test[seen[test]]]) for train, test in splits
+    ]
+
+
+def _some_told(decided: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows and duels of outcomes that are told, evenly spread if there are many."""
+    rows, duels = np.nonzero(decided)
+    if len(rows) > MOST_OUTCOMES:
+        some = np.linspace(0, len(rows) - 1, MOST_OUTCOMES).astype(np.intp)
+        rows, duels = rows[some], duels[some]
+    return rows, duels
+
+
 def _held_out(
     engine: Any,
     X: Any,
     feedback: NDArray[Any],
     n_classes: int,
-    sample_weight: Any,
-    splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    weights: Floats | None,
+    splits: Splits,
 ) -> Floats:
     """Return what a fitted engine would say of its rows, had it not seen them; NaN if unknown."""
     last = engine[-1] if isinstance(engine, Pipeline) else engine
@@ -310,30 +368,32 @@ def _held_out(
     again = last.settled() if hasattr(last, "settled") else last
     if isinstance(engine, Pipeline):
         again = make_pipeline(*(step for _, step in engine.steps[:-1]), again)
-    margins = np.full((len(feedback), n_classes * (n_classes - 1) // 2), np.nan)
+    margins = np.full((len(feedback), n_pairs(n_classes)), np.nan)
     for train, test in splits:
-        part = None if sample_weight is None else np.asarray(sample_weight)[train]
-        model = _fit(clone(again), take_rows(X, train), feedback[train], n_classes, part)
-        margins[test] = _log_odds(model, take_rows(X, test))
+        part = None if weights is None else weights[train]
+        model = _fit(clone(again), X[train], feedback[train], n_classes, part)
+        margins[test] = _log_odds(model, X[test])
     return margins
 
 
-def _weigh(
-    held_out: list[Floats], decided: NDArray[np.int8], weights: Floats, rng: np.random.RandomState
-) -> Floats:
-    """Find the weights, not negative, under which held-out outcomes are most probable."""
-    told = (decided != 0) & (weights > 0)[:, np.newaxis]
-    for margins in held_out:
-        told &= ~np.isnan(margins)
-    rows, duels = np.nonzero(told)
-    if len(rows) > MOST_OUTCOMES:
-        drawn = np.sort(rng.choice(len(rows), MOST_OUTCOMES, replace=False))
-        rows, duels = rows[drawn], duels[drawn]
-    if len(rows) == 0:
+def _weigh(held_out: list[Floats], decided: NDArray[np.int8], weights: Floats) -> Floats:
+    """Find the weights, not negative, under which held-out outcomes are most probable.
+
+    Parameters
+    ----------
+    held_out : list of ndarrays of shape (m,)
+        What every engine says of m outcomes.
+    decided : ndarray of shape (m,)
+        The outcomes, 1 or −1.
+    weights : ndarray of shape (m,)
+        What they weigh.
+    """
+    folded = np.stack(held_out, axis=1) * decided[:, np.newaxis]
+    known = ~np.isnan(folded).any(axis=1)
+    if not known.any():
         return np.full(len(held_out), 1 / len(held_out))
-    folded = np.stack([margins[rows, duels] for margins in held_out], axis=1)
-    folded *= decided[rows, duels][:, np.newaxis]
-    share = weights[rows] / weights[rows].sum()
+    folded = folded[known]
+    share = weights[known] / weights[known].sum()
 
     def loss(w: Floats) -> tuple[float, Floats]:
         margins = folded @ w

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._progress import Progress
-from duelrank._sklearn import check_sample_weight, with_callbacks
-from duelrank.duels._protocol import Engine, check_codes
-from duelrank.duels._sides import count_sides, rows_of_duels
+from duelrank._sklearn import with_callbacks
+from duelrank.duels._protocol import Engine
+from duelrank.duels._sides import check_rows, count_sides, rows_of_duels
 
 
 class StumpDuels(Engine):
@@ -80,12 +80,9 @@ class StumpDuels(Engine):
         self : StumpDuels
             The fitted engine.
         """
-        feedback = check_codes(codes, n_classes)
-        check_consistent_length(X, feedback)
-        weights = np.ones(len(feedback))
-        if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, feedback)
-        X = validate_data(self, X, dtype=(np.float64, np.float32), order="F")
+        X, feedback, weights = check_rows(
+            self, X, codes, n_classes, sample_weight, dtype=(np.float64, np.float32), order="F"
+        )
         seen = weights > 0
         if not seen.all():
             X, feedback, weights = X[seen], feedback[seen], weights[seen]

@@ -129,8 +129,9 @@ def save(
     facts = dict(facts or {})
     if not (target is None or isinstance(target, str)):
         # The field for the target holds one name, and every version can read the file.
-        facts["targets"] = list(target)
-        target = next(iter(target), None)
+        names = list(target)
+        facts["targets"] = names
+        target = names[0] if names else None
     description = ModelDescription(
         labels=[_as_json(label) for label in ranker.classes_.tolist()],
         engine=_on_one_line(ranker.duels_),

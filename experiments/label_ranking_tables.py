@@ -1,7 +1,8 @@
 """The benchmark of label ranking as a figure and as tables; reads its results, computes nothing.
 
-A method is *behind* by the best mean τ on a set, in a regime, minus its own. The default is as good
-as the best if it is behind by no more than the standard error of the best one's mean.
+Methods are compared with the default on the folds that both have seen. The default is *behind* on a
+set, in a regime, by the largest difference of another method to it, and as good as the best if it
+is behind by no more than that method's standard error.
 """
 
 from __future__ import annotations
@@ -68,23 +69,32 @@ def grid(
     return sets, methods, values
 
 
-def as_good(tau: np.ndarray, se: np.ndarray) -> np.ndarray:
-    """Tell by set and method who is behind by no more than the standard error of the best."""
-    best = np.nanargmax(tau, axis=1)[:, np.newaxis]
-    behind = np.take_along_axis(tau, best, axis=1) - tau
-    return behind <= np.take_along_axis(se, best, axis=1)
+def as_good(differences: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Tell on which sets no method is better than the default by more than its own error.
+
+    Parameters
+    ----------
+    differences, errors : ndarrays of shape (n_sets, n_methods)
+        Differences to the default, 0 for itself, and the errors that are forgiven.
+    """
+    best = np.nanargmax(differences, axis=1)
+    rows = np.arange(len(best))
+    return differences[rows, best] <= np.where(differences[rows, best] > 0, errors[rows, best], 0)
 
 
-def average_ranks(tau: np.ndarray) -> np.ndarray:
-    """Rank the methods on every set, 1 the best, and average over the sets a method is in."""
-    return np.nanmean(stats.rankdata(-tau, axis=1, nan_policy="omit"), axis=0)
+def average_ranks(values: np.ndarray) -> np.ndarray:
+    """Rank the methods that are in all sets, 1 the best, and average; NaN for the others."""
+    complete = ~np.isnan(values).any(axis=0)
+    averages = np.full(values.shape[1], np.nan)
+    averages[complete] = stats.rankdata(-values[:, complete], axis=1).mean(axis=0)
+    return averages
 
 
 def _figure(table: Table, default: str, own: Sequence[str]) -> plt.Figure:
     figure, panels = plt.subplots(2, 2, figsize=(11, 9), layout="constrained")
     for axes, (regime, title) in zip(panels.flat, REGIMES.items(), strict=True):
-        _, methods, tau = grid(table, regime, "tau", default)
-        behind = np.nanmax(tau, axis=1, keepdims=True) - tau
+        _, methods, difference = grid(table, regime, "difference", default)
+        behind = np.nanmax(difference, axis=1, keepdims=True) - difference
         middles = np.nanmean(behind, axis=0)
         order = np.argsort(-middles)
         for place, column in enumerate(order):
@@ -121,17 +131,17 @@ def _page(table: Table, default: str) -> str:
     parts = [
         "# Label ranking: the tables\n",
         f"Kendall's τ by cross-validation, `python -m experiments {NAME}`. .936(2) stands for a "
-        "mean of 0.936 over all test folds with a standard error of 0.002. The best mean of a row "
-        f"is bold. A ✓ stands where {default}, the recommended method, has the best mean or is "
-        "behind it by no more than the best one's standard error. Sets marked η have posteriors "
-        "for truths. R is the number of repeats of 10-fold cross-validation, fewer for sets above "
-        "5,000 rows and for methods that say so in their head. Expensive methods do not take part "
-        "everywhere and leave gaps.\n",
+        "mean of 0.936 over all test folds and a standard error of 0.002: that of ten folds, as "
+        "repeats test on the same rows again. R is the number of repeats of 10-fold "
+        "cross-validation; expensive methods have one where their head says so, or do not take "
+        f"part. Methods are compared with {default}, the recommended ones, on the folds that both "
+        "have seen: the best of a row is bold, and a ✓ stands where the recommended method is the "
+        "best or behind it by no more than the best one's standard error. Sets marked η have "
+        "posteriors for truths.\n",
         "| | " + default + " is |\n|---|---|",
         *(f"| {title} | {_verdict(table, key, default)} |" for key, title in REGIMES.items()),
         "\n## Average ranks\n",
-        "1 is the best, among the methods that take part in a set; the average is over the sets "
-        "that a method takes part in.\n",
+        "1 is the best, among the methods that take part in all sets of a regime.\n",
         _average_ranks(table, default),
     ]
     for regime, title in REGIMES.items():
@@ -148,27 +158,24 @@ def _page(table: Table, default: str) -> str:
 
 
 def _verdict(table: Table, regime: str, default: str) -> str:
-    sets, methods, tau = grid(table, regime, "tau", default)
+    sets, _, difference = grid(table, regime, "difference", default)
     _, _, se = grid(table, regime, "se", default)
-    _, _, gap = grid(table, regime, "difference", default)
-    _, _, gap_se = grid(table, regime, "difference_se", default)
-    own = methods.index(default)
-    best = np.nanargmax(tau, axis=1)
-    n_best = np.count_nonzero(best == own)
-    n_good = np.count_nonzero(as_good(tau, se)[:, own])
-    rows = np.arange(len(sets))
-    n_paired = np.count_nonzero(gap[rows, best] <= gap_se[rows, best])
+    _, _, difference_se = grid(table, regime, "difference_se", default)
+    n_best = np.count_nonzero(as_good(difference, np.zeros_like(difference)))
+    n_good = np.count_nonzero(as_good(difference, se))
+    n_paired = np.count_nonzero(as_good(difference, difference_se))
     return (
         f"best on {n_best} of {len(sets)} sets, within one standard error of the best on {n_good} "
-        f"(of the paired difference: {n_paired})"
+        f"(of the difference's: {n_paired})"
     )
 
 
 def _average_ranks(table: Table, default: str) -> str:
     ranks = {}
     for regime in REGIMES:
-        _, methods, tau = grid(table, regime, "tau", default)
-        ranks[regime] = dict(zip(methods, average_ranks(tau), strict=True))
+        _, methods, difference = grid(table, regime, "difference", default)
+        averages = zip(methods, average_ranks(difference).tolist(), strict=True)
+        ranks[regime] = {method: average for method, average in averages if average == average}
     cells: dict[str, list[str]] = {}
     for method in dict.fromkeys(method for own in ranks.values() for method in own):
         cells[method] = [
@@ -190,7 +197,8 @@ def _regime(table: Table, regime: str, default: str) -> str:
     sets, methods, tau = grid(table, regime, "tau", default)
     _, _, se = grid(table, regime, "se", default)
     _, _, repeats = grid(table, regime, "repeats", default)
-    good = as_good(tau, se)
+    _, _, difference = grid(table, regime, "difference", default)
+    good = as_good(difference, se)
     # Repeats of a set are the default's; who has fewer says so.
     own_repeats = repeats[:, methods.index(default)]
     heads = [
@@ -205,9 +213,9 @@ def _regime(table: Table, regime: str, default: str) -> str:
             if not np.isnan(tau[row, column]):
                 cell = _bold(
                     with_error(tau[row, column], se[row, column]),
-                    tau[row, column] == np.nanmax(tau[row]),
+                    difference[row, column] == np.nanmax(difference[row]),
                 )
-                cell += " ✓" if method == default and good[row, column] else ""
+                cell += " ✓" if method == default and good[row] else ""
             cells.append(cell)
         lines.append([_name(data), f"{own_repeats[row]:.0f}", *cells])
     return _markdown(["set", "R", *heads], lines)
@@ -222,9 +230,10 @@ def _thesis(table: Table, default: str) -> str:
         if f"ranks/{name}" not in sets:
             continue
         row = sets.index(f"ranks/{name}")
-        columns = [methods.index(method) for method in ours]
         told = [_short(value) for value in theirs] + [""] * (3 - len(theirs))
-        lines.append([name, *told, *(with_error(tau[row, c], se[row, c]) for c in columns)])
+        cells = [(tau[row, column], se[row, column]) for column in map(methods.index, ours)]
+        here = ["" if np.isnan(mean) else with_error(mean, error) for mean, error in cells]
+        lines.append([name, *told, *here])
     return _markdown(["set", *(f"thesis: {m}" for m in THESIS_METHODS), *ours], lines)
 
 

@@ -8,17 +8,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from duelrank.consensus import (
-    MEDIANS,
-    borda,
-    borda_scores,
-    copeland,
-    duels_won_by_group,
-    kemeny,
-    majority_scores,
-    plackett_luce,
-    plackett_luce_weights,
-)
+from duelrank.consensus import borda, copeland, kemeny, plackett_luce
+from duelrank.consensus._groups import duels_won_by_cell, duels_won_by_group
+from duelrank.consensus._medians import MEDIANS, borda_scores, majority_scores, median_ranks
+from duelrank.consensus._plackett_luce import plackett_luce_weights
 from duelrank.feedback import check_feedback, duels_won
 from duelrank.losses import kendall_distance
 from duelrank.posteriors import plackett_luce_log_likelihood, sample_plackett_luce
@@ -173,6 +166,22 @@ def test_duels_of_groups_are_those_of_each(feedback):
         np.testing.assert_array_equal(alike[group], duels_won(ranks[group]))
 
 
+@given(feedback_of_groups(), st.randoms(use_true_random=False))
+def test_duels_of_cells_are_those_of_groups(feedback, random):
+    ranks, weights = feedback
+    n_groups, n_rows, n_classes = ranks.shape
+    rows = random.sample(range(n_groups * n_rows), n_groups * n_rows)
+    cells = np.repeat(np.arange(n_groups), n_rows)[rows]
+    mixed, shares = ranks.reshape(-1, n_classes)[rows], np.ravel(weights)[rows]
+    np.testing.assert_allclose(
+        duels_won_by_cell(mixed, cells, n_groups + 1, shares)[:-1],
+        duels_won_by_group(ranks, weights),
+    )
+    alike = duels_won_by_cell(mixed, cells, n_groups + 1)
+    np.testing.assert_array_equal(alike[:-1], duels_won_by_group(ranks))
+    assert not alike[-1].any()
+
+
 def test_duels_of_many_groups_are_counted_block_by_block(rng, monkeypatch):
     ranks = random_ranks(rng, 7 * 4, 3).reshape(7, 4, 3).astype(float)
     weights = rng.random((7, 4))
@@ -183,16 +192,16 @@ def test_duels_of_many_groups_are_counted_block_by_block(rng, monkeypatch):
     np.testing.assert_allclose(at_once[1], in_blocks[1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("median", list(MEDIANS))
+@pytest.mark.parametrize("median", list(MEDIANS.values()))
 @given(feedback=feedback_of_groups(), data=st.data())
 def test_medians_do_not_depend_on_the_numbers_of_labels(median, feedback, data):
-    won = duels_won_by_group(*feedback)
-    n_classes = won.shape[1]
+    ranks, weights = feedback
+    n_classes = ranks.shape[2]
     label_order = np.array(data.draw(st.permutations(range(n_classes))))
     renumbered = np.array(data.draw(st.permutations(range(n_classes))))
-    before = MEDIANS[median](won, label_order)
-    after = MEDIANS[median](
-        won[:, renumbered][:, :, renumbered], np.argsort(renumbered)[label_order]
+    before = median_ranks(ranks, weights, median, label_order)
+    after = median_ranks(
+        ranks[:, :, renumbered], weights, median, np.argsort(renumbered)[label_order]
     )
     np.testing.assert_array_equal(after, before[:, renumbered])
     np.testing.assert_array_equal(np.sort(before, axis=1)[0], np.arange(1, n_classes + 1))

@@ -42,6 +42,7 @@ from duelrank._sklearn import (
     with_callbacks,
 )
 from duelrank.duels import DuelEngine, EstimatorDuels, LogisticDuels
+from duelrank.feedback import UNPLACED
 from duelrank.rankings import check_k, order_from_scores, ranks_from_scores
 from duelrank.tournaments import Tournaments
 from duelrank.tournaments._aggregation import (
@@ -79,7 +80,7 @@ def predict_ranks(estimator: Any, X: Any) -> NDArray[np.int64]:
     ranks : ndarray of int, of shape (n, K)
         ``ranks[i, k]`` is the place of ``estimator.classes_[k]``: 1 is the most probable.
     """
-    return ranks_from_scores(_scores(estimator, X))
+    return ranks_from_scores(label_scores(estimator, X))
 
 
 def predict_order(estimator: Any, X: Any) -> NDArray[Any]:
@@ -97,7 +98,7 @@ def predict_order(estimator: Any, X: Any) -> NDArray[Any]:
     order : ndarray of labels, of shape (n, K)
         One row per point, most probable label first.
     """
-    scores = _scores(estimator, X)
+    scores = label_scores(estimator, X)
     return np.asarray(estimator.classes_)[order_from_scores(scores)]
 
 
@@ -183,7 +184,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
 
         - "behind": they come behind all labels that it places, as in a top-m list;
         - "unknown": they are missing by accident and may be anywhere;
-        - "auto": "behind" if every row fills the places 1..m, "unknown" if some row has a gap.
+        - "auto": "behind" if every row fills the places 1..m, "unknown" if many rows have gaps;
+          what is missing by accident but numbered anew cannot be told from lists.
     classes : array-like of shape (K,), default=None
         All labels, in the order of the columns of ranks. By default those that y names: the labels
         in it, the columns of a dataframe of ranks, or 0..K−1 for an array of ranks. A label that no
@@ -255,7 +257,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             Class labels, at least two different ones; or ranks, one column per label, 1 for the
             best and NaN for labels without a place. Labels at the same place are tied, which says
             nothing about their duel; `duelrank.rankings.ranks_from_lists` makes ranks of top-m
-            lists. The columns are named by `classes`, by a dataframe, or else 0..K−1.
+            lists. The columns are named by `classes`, by a dataframe, or else 0..K−1. For ranks
+            with NaN, cross-validation needs a splitter, ``cv=KFold(5)``: an int looks into y.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows.
         **fit_params : dict
@@ -269,6 +272,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         """
         _check_choice("aggregation", self.aggregation, AGGREGATIONS)
         _check_choice("ties", self.ties, TIES)
+        _check_choice("unplaced", self.unplaced, UNPLACED)
         if not (self.n_jobs is None or isinstance(self.n_jobs, Integral)):
             raise ValueError(f"n_jobs must be an integer or None, got {self.n_jobs!r}.")
         engine = self._make_engine()
@@ -516,8 +520,22 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         )
 
 
-def _scores(estimator: Any, X: Any) -> NDArray[np.float64]:
-    """Return one score per label from any fitted classifier."""
+def label_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
+    """Return one score per label from any fitted classifier; kernel of `predict_ranks`.
+
+    Parameters
+    ----------
+    estimator : fitted classifier, pipeline or search
+        As in `predict_ranks`.
+    X : array-like with n rows
+        Query points.
+
+    Returns
+    -------
+    scores : ndarray of shape (n, K)
+        Columns follow ``estimator.classes_``: those of ``decision_function``, of which two labels
+        get both signs, or else of ``predict_proba``.
+    """
     if hasattr(estimator, "fit"):
         check_is_fitted(estimator)
     if not hasattr(estimator, "classes_") or isinstance(estimator.classes_, list):

@@ -6,15 +6,17 @@ fit, so wherever it prefers the lower of two codes, chance does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._label_ranker import LabelRanker, encode
-from duelrank._sklearn import check_sample_weight
+from duelrank._sklearn import check_sample_weight, take_rows
 from duelrank.feedback import reveals_nothing
 from duelrank.tournaments._aggregation import without_ties
 
@@ -23,8 +25,9 @@ class Competitor(LabelRanker):
     """Parent of the competitors: children have `_learn`, `_scores` and these parameters.
 
     ``_learn(X, ranks, weights, rng)`` gets the rows that say something and weigh something, their
-    ranks as in `Feedback`, and weights or None. ``_scores(X)`` returns (n, K) scores; equal ones
-    are decided here. The columns of both follow `label_order_`.
+    ranks as in `Feedback`, and weights or None. It returns the attributes that were learned and
+    sets none of them: a fit that fails leaves the ranker as it was. ``_scores(X)`` returns (n, K)
+    scores; equal ones are decided here. The columns of both follow `label_order_`.
     """
 
     classes: Any
@@ -37,7 +40,7 @@ class Competitor(LabelRanker):
         ranks: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         rng: np.random.RandomState,
-    ) -> None:
+    ) -> dict[str, Any]:
         raise NotImplementedError
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
@@ -49,7 +52,7 @@ class Competitor(LabelRanker):
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            The points.
+            The points; whatever the estimator inside takes, if there is one.
         y : array-like of shape (n,) or (n, K)
             Class labels, at least two different ones; or ranks, one column per label, 1 for the
             best and NaN for labels without a place. Labels at the same place are tied. The columns
@@ -62,13 +65,13 @@ class Competitor(LabelRanker):
         self : estimator
             The fitted ranker.
         """
-        X = self._check_points(X, reset=True)
-        targets = encode(self, X, y, self.unplaced, self.classes)
+        points = self._as_points(X)
+        targets = encode(self, points, y, self.unplaced, self.classes)
         ranks = targets.ranks
         used = ~reveals_nothing(ranks)
         weights = None
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, X)
+            weights = check_sample_weight(sample_weight, points)
             used &= weights > 0
             if not used.any():
                 raise ValueError(
@@ -78,34 +81,54 @@ class Competitor(LabelRanker):
             weights = weights[used]
         rng = check_random_state(self.random_state)
         label_order = rng.permutation(len(targets.classes))
-        self._learn(X[used], ranks[used][:, label_order], weights, rng)
-        self.classes_ = targets.classes
-        self.label_order_ = label_order
-        self.unplaced_ = targets.unplaced
-        self.n_silent_rows_ = targets.n_silent_rows
+        rows = np.flatnonzero(used)
+        learned = self._learn(take_rows(points, rows), ranks[rows][:, label_order], weights, rng)
+        validate_data(self, X, skip_check_array=True)  # sets the features' number and names
+        learned |= {
+            "classes_": targets.classes,
+            "label_order_": label_order,
+            "unplaced_": targets.unplaced,
+            "n_silent_rows_": targets.n_silent_rows,
+        }
+        for name, value in learned.items():
+            setattr(self, name, value)
         return self
 
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        scores = self._scores(self._check_points(X, reset=False))
+        points = self._as_points(X)
+        if hasattr(self, "n_features_in_") and len(points.shape) < 2:
+            raise ValueError(
+                f"X must be 2D, one row per point, got shape {points.shape}. Reshape your data "
+                "with X.reshape(1, -1) if it is a single point."
+            )
+        validate_data(self, X, reset=False, skip_check_array=True)
+        scores = self._scores(points)
         in_drawn_order = without_ties(scores, np.arange(scores.shape[1]))
         return in_drawn_order[:, np.argsort(self.label_order_)]
 
-    def _check_points(self, X: Any, *, reset: bool) -> Any:
+    def _as_points(self, X: Any) -> Any:
+        """Check what the points are, and return them in a form whose rows can be taken."""
         accepts = get_tags(self).input_tags
-        return validate_data(
-            self,
+        return check_array(
             X,
-            reset=reset,
             accept_sparse="csr" if accepts.sparse else False,
-            ensure_all_finite=not accepts.allow_nan,
+            ensure_all_finite="allow-nan" if accepts.allow_nan else True,
+            estimator=self,
+            input_name="X",
         )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise unless a parameter is one of the choices."""
-    if not isinstance(value, str) or value not in choices:
+    if not isinstance(value, str) or value not in tuple(choices):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise unless a parameter is a positive integer."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}.")

@@ -10,18 +10,26 @@ from sklearn.base import is_regressor
 from sklearn.linear_model import Ridge
 from sklearn.utils.parallel import Parallel, delayed
 
+from duelrank._sklearn import take_rows
 from duelrank._threads import one_blas_thread
-from duelrank.competitors._competitor import Competitor
 from duelrank.competitors._embeddings import expected_places
-from duelrank.competitors._subestimators import seeded_clones, weight_argument, with_input_tags
+from duelrank.competitors._subestimators import (
+    CompetitorOverEstimator,
+    seeded_clones,
+    weight_argument,
+)
 
 
-class LabelwiseRanker(Competitor):
+class LabelwiseRanker(CompetitorOverEstimator):
     """Rank labels by their places, each regressed on its own.
 
     A label's regressor is fitted on the rows that place it. What these leave open is averaged:
     labels that are tied, such as those behind a top-m list, share their places evenly, and where m
     of K labels are placed, place j counts as j (K + 1) / (m + 1).
+
+    Cheng, Henzgen & Hüllermeier (2013) estimate the distribution of every label's place and assign
+    the places for the least expected loss; here the mean place is regressed, and labels are sorted
+    by it.
 
     Parameters
     ----------
@@ -45,8 +53,14 @@ class LabelwiseRanker(Competitor):
         Codes of the labels, the one favoured where nothing else decides first.
     estimators_ : list of K regressors
         In the order of `label_order_`; None for a label that no row places.
+    unplaced_ : {"behind", "unknown"}
+        Where labels without a place were taken to be.
+    n_silent_rows_ : int
+        Number of rows that place no label ahead of another.
     n_features_in_ : int
         Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
 
     Examples
     --------
@@ -78,13 +92,14 @@ class LabelwiseRanker(Competitor):
         ranks: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         rng: np.random.RandomState,
-    ) -> None:
+    ) -> dict[str, Any]:
         places = expected_places(ranks)
-        regressors = seeded_clones(self._regressor(), ranks.shape[1], rng, is_regressor)
-        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+        regressors = seeded_clones(self._inner(), ranks.shape[1], rng, is_regressor)
+        fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_label)(regressor, X, column, weights)
             for regressor, column in zip(regressors, places.T)
         )
+        return {"estimators_": list(fitted)}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         middle = (len(self.classes_) + 1) / 2
@@ -94,11 +109,8 @@ class LabelwiseRanker(Competitor):
         ]
         return -np.round(np.stack(places, axis=1), 10)
 
-    def _regressor(self) -> Any:
+    def _inner(self) -> Any:
         return Ridge() if self.estimator is None else self.estimator
-
-    def __sklearn_tags__(self) -> Any:
-        return with_input_tags(super().__sklearn_tags__(), self._regressor())
 
 
 def _fit_label(
@@ -109,4 +121,6 @@ def _fit_label(
         return None
     own_weights = None if weights is None else weights[rows]
     with one_blas_thread():
-        return regressor.fit(X[rows], places[rows], **weight_argument(regressor, own_weights))
+        return regressor.fit(
+            take_rows(X, rows), places[rows], **weight_argument(regressor, own_weights)
+        )

@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression
 
-from duelrank.competitors._competitor import Competitor
-from duelrank.competitors._subestimators import seeded_clones, weight_argument, with_input_tags
-from duelrank.rankers import _scores as scores_of_classifier
+from duelrank._sklearn import take_rows
+from duelrank._threads import one_blas_thread
+from duelrank.competitors._subestimators import (
+    CompetitorOverEstimator,
+    seeded_clones,
+    weight_argument,
+)
+from duelrank.rankers import label_scores
 
 
-class MulticlassRanker(Competitor):
+class MulticlassRanker(CompetitorOverEstimator):
     """Rank labels by the scores of a classifier that is fitted to the first labels alone.
 
     Of every row only the label ahead of all others that are placed is used; rows without one, where
@@ -42,8 +47,16 @@ class MulticlassRanker(Competitor):
     estimator_ : classifier or None
         The fitted classifier, to whom labels are their places in `label_order_`; None if all rows
         have the same first label.
+    first_labels_ : ndarray of int
+        Places in `label_order_` of the labels that are first in some row.
+    unplaced_ : {"behind", "unknown"}
+        Where labels without a place were taken to be.
+    n_silent_rows_ : int
+        Number of rows that place no label ahead of another.
     n_features_in_ : int
         Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
 
     Examples
     --------
@@ -74,32 +87,29 @@ class MulticlassRanker(Competitor):
         ranks: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         rng: np.random.RandomState,
-    ) -> None:
+    ) -> dict[str, Any]:
         best = np.fmin.reduce(ranks, axis=1, keepdims=True)
         rows = np.flatnonzero(np.count_nonzero(ranks == best, axis=1) == 1)
         if len(rows) == 0:
             raise ValueError("y must place one label ahead of all others in at least one row.")
         first = np.nanargmin(ranks[rows], axis=1)
-        (classifier,) = seeded_clones(self._classifier(), 1, rng, is_classifier)
-        self.first_labels_ = np.unique(first)
-        self.estimator_ = None
-        if len(self.first_labels_) > 1:
-            own_weights = None if weights is None else weights[rows]
-            self.estimator_ = classifier.fit(
-                X[rows], first, **weight_argument(classifier, own_weights)
-            )
+        (classifier,) = seeded_clones(self._inner(), 1, rng, is_classifier)
+        first_labels = np.unique(first)
+        if len(first_labels) == 1:
+            return {"first_labels_": first_labels, "estimator_": None}
+        argument = weight_argument(classifier, None if weights is None else weights[rows])
+        with one_blas_thread():
+            classifier.fit(take_rows(X, rows), first, **argument)
+        return {"first_labels_": first_labels, "estimator_": classifier}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         known = np.zeros((X.shape[0], 1))
         if self.estimator_ is not None:
-            known = scores_of_classifier(self.estimator_, X)
+            known = label_scores(self.estimator_, X)
         behind = known.min(axis=1, keepdims=True) - 1
         scores = np.repeat(behind, len(self.classes_), axis=1)
         scores[:, self.first_labels_] = known
         return scores
 
-    def _classifier(self) -> Any:
+    def _inner(self) -> Any:
         return LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
-
-    def __sklearn_tags__(self) -> Any:
-        return with_input_tags(super().__sklearn_tags__(), self._classifier())

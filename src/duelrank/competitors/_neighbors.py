@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from duelrank.competitors._competitor import Competitor, check_choice
-from duelrank.competitors._medians import MEDIANS, median_scores
-from duelrank.consensus import duels_won_by_group, plackett_luce_weights
+from duelrank.competitors._competitor import Competitor, check_choice, check_count
+from duelrank.consensus._groups import duels_won_by_group
+from duelrank.consensus._medians import MEDIANS
+from duelrank.consensus._plackett_luce import early_ties, plackett_luce_weights
 
 BLOCK_BYTES = 2**26
-# Few rows rarely determine Plackett-Luce weights: every two labels also share a duel that weighs
-# as much as a fraction of the nearest row.
+# Few rows rarely determine Plackett-Luce weights: every two labels also win a duel of each other
+# that weighs as much as this share of an average row, were it the nearest one.
 PENALTY = 0.1
 
 
 class NeighborsRanker(Competitor):
     """Rank labels by the consensus of the nearest rows.
+
+    Cheng, Hühn & Hüllermeier (2009) fit Mallows' model to the neighbours, whose centre is their
+    Kemeny median (``consensus="kemeny"``, ``weights="uniform"``); the default here is the Borda
+    median of neighbours weighed by distance.
 
     Parameters
     ----------
@@ -33,7 +37,7 @@ class NeighborsRanker(Competitor):
     consensus : {"borda", "copeland", "kemeny", "plackett_luce"}, default="borda"
         Which median of the neighbours' rankings, as in `duelrank.consensus`; for "plackett_luce",
         which takes no ties but those at the end of a ranking, the order of the weights with a
-        penalty of 0.1.
+        penalty of 0.1, sample weights being divided by their mean.
     classes : array-like of shape (K,), default=None
         All labels, in the order of the columns of ranks; by default those that y names.
     unplaced : {"auto", "behind", "unknown"}, default="auto"
@@ -49,8 +53,14 @@ class NeighborsRanker(Competitor):
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
         Codes of the labels, the one favoured where nothing else decides first.
+    unplaced_ : {"behind", "unknown"}
+        Where labels without a place were taken to be.
+    n_silent_rows_ : int
+        Number of rows that place no label ahead of another.
     n_features_in_ : int
         Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
 
     Examples
     --------
@@ -64,6 +74,8 @@ class NeighborsRanker(Competitor):
     _search: NearestNeighbors
     _ranks: NDArray[np.float64]
     _row_weights: NDArray[np.float64]
+    _weighting: str
+    _consensus: str
 
     def __init__(
         self,
@@ -90,22 +102,29 @@ class NeighborsRanker(Competitor):
         ranks: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         rng: np.random.RandomState,
-    ) -> None:
-        if not isinstance(self.n_neighbors, Integral) or self.n_neighbors < 1:
-            raise ValueError(f"n_neighbors must be a positive integer, got {self.n_neighbors!r}.")
+    ) -> dict[str, Any]:
+        check_count("n_neighbors", self.n_neighbors)
         check_choice("weights", self.weights, ("uniform", "distance"))
         check_choice("consensus", self.consensus, (*MEDIANS, "plackett_luce"))
-        if self.consensus == "plackett_luce":
-            _check_ties(ranks)
+        if self.consensus == "plackett_luce" and np.any(early_ties(ranks)):
+            raise ValueError(
+                "consensus='plackett_luce' takes no ties but those at the end of a ranking; y has "
+                "others."
+            )
         n_neighbors = min(self.n_neighbors, len(ranks))
-        self._search = NearestNeighbors(n_neighbors=n_neighbors, n_jobs=self.n_jobs).fit(X)
-        self._ranks = ranks
-        self._row_weights = np.ones(len(ranks)) if weights is None else weights
+        return {
+            "_search": NearestNeighbors(n_neighbors=n_neighbors, n_jobs=self.n_jobs).fit(X),
+            "_ranks": ranks,
+            # The penalty of Plackett-Luce weights is in units of a row.
+            "_row_weights": np.ones(len(ranks)) if weights is None else weights / weights.mean(),
+            "_weighting": self.weights,
+            "_consensus": self.consensus,
+        }
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         distances, neighbors = self._search.kneighbors(X)
         weights = self._row_weights[neighbors]
-        if self.weights == "distance":
+        if self._weighting == "distance":
             weights = weights * _closeness(distances)
         n_blocks = 1 + neighbors.size * self._ranks.shape[1] * 8 // BLOCK_BYTES
         blocks = zip(np.array_split(neighbors, n_blocks), np.array_split(weights, n_blocks))
@@ -115,10 +134,10 @@ class NeighborsRanker(Competitor):
         self, ranks: NDArray[np.float64], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Score the labels by the (g, n, K) ranks of the neighbours and their (g, n) weights."""
-        if self.consensus == "plackett_luce":
+        if self._consensus == "plackett_luce":
             fitted: NDArray[np.float64] = np.log(plackett_luce_weights(ranks, weights, PENALTY))
             return np.round(fitted, 8)
-        return median_scores(duels_won_by_group(ranks, weights), self.consensus)
+        return MEDIANS[self._consensus](duels_won_by_group(ranks, weights))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -130,13 +149,3 @@ def _closeness(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return inverse distances relative to the nearest; where that is 0, only such rows count."""
     nearest = distances[:, :1]
     return np.where(distances > 0, nearest / np.where(distances > 0, distances, 1), 1)
-
-
-def _check_ties(ranks: NDArray[np.float64]) -> None:
-    in_order = np.sort(ranks, axis=1)
-    last = np.fmax.reduce(ranks, axis=1, keepdims=True)
-    if np.any((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] < last)):
-        raise ValueError(
-            "consensus='plackett_luce' takes no ties but those at the end of a ranking; y has "
-            "others."
-        )

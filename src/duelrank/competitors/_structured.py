@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
-from sklearn.metrics.pairwise import rbf_kernel
 
+from duelrank._kernel_ridge import Kernel, Regression, Solution, check_positives
+from duelrank._kernel_ridge import solve as solve_ridge
 from duelrank._pairs import beats_from_square, square
-from duelrank.competitors._competitor import Competitor, check_choice
+from duelrank.competitors._competitor import Competitor, check_choice, check_count
 from duelrank.competitors._embeddings import (
     lehmer_codes,
     permutation_matrices,
@@ -28,8 +27,8 @@ DECODERS = {
     "lehmer": ("insertion",),
 }
 SEARCH_ROWS = 1000
-# Directions of the kernel below this share of its largest one are rounding errors.
-KERNEL_PRECISION = 1e-10
+# Directions whose share of the kernel is smaller are rounding errors, and so are smaller slacks.
+NEGLIGIBLE, LEAST_SLACK = 1e-10, 1e-10
 
 
 class StructuredRanker(Competitor):
@@ -79,8 +78,14 @@ class StructuredRanker(Competitor):
         Codes of the labels, the one favoured where nothing else decides first.
     gamma_, penalty_ : float
         What was chosen.
+    unplaced_ : {"behind", "unknown"}
+        Where labels without a place were taken to be.
+    n_silent_rows_ : int
+        Number of rows that place no label ahead of another.
     n_features_in_ : int
         Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
 
     Examples
     --------
@@ -91,7 +96,9 @@ class StructuredRanker(Competitor):
            [2, 3, 1]])
     """
 
-    _regression: _Regression
+    _regression: Regression
+    _embedding: str
+    _decoder: str
 
     def __init__(
         self,
@@ -120,110 +127,53 @@ class StructuredRanker(Competitor):
         ranks: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         rng: np.random.RandomState,
-    ) -> None:
-        check_choice("embedding", self.embedding, tuple(DECODERS))
+    ) -> dict[str, Any]:
+        check_choice("embedding", self.embedding, DECODERS)
         check_choice("decoder", self.decoder, ("auto", *DECODERS[self.embedding]))
-        gammas = _positive_numbers("gamma", self.gamma)
-        penalties = _positive_numbers("penalty", self.penalty)
-        if not isinstance(self.n_components, Integral) or self.n_components < 1:
-            raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
+        gammas = check_positives("gamma", self.gamma)
+        penalties = check_positives("penalty", self.penalty)
+        check_count("n_components", self.n_components)
         vectors = _embed(ranks, self.embedding)
         shares = np.ones(len(ranks)) if weights is None else weights
         spread = X.shape[1] * _variance(X, shares)
         unit = 1 / spread if spread > 0 else 1.0
         drawn = rng.permutation(len(ranks))
 
-        def regress(rows: NDArray[np.intp], gamma: float) -> _Regression:
-            kernel = _Kernel(X[rows[: self.n_components]], gamma * unit)
-            return _regress(kernel, X[rows], vectors[rows], shares[rows], penalties)
+        def regress(rows: NDArray[np.intp], gamma: float) -> Solution:
+            kernel = Kernel.around(X[rows[: self.n_components]], gamma * unit, NEGLIGIBLE)
+            return solve_ridge(
+                kernel, X[rows], vectors[rows], shares[rows], penalties, least_slack=LEAST_SLACK
+            )
 
         gamma = gammas[0]
         if len(gammas) > 1:
             errors = [regress(drawn[:SEARCH_ROWS], gamma).error for gamma in gammas]
             gamma = gammas[int(np.argmin(errors))]
-        self._regression = regress(drawn, gamma)
-        self.gamma_, self.penalty_ = gamma, self._regression.penalty
+        best = regress(drawn, gamma)
+        return {
+            "gamma_": float(gamma),
+            "penalty_": best.penalty,
+            "_regression": best.regression,
+            "_embedding": self.embedding,
+            "_decoder": self.decoder,
+        }
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        vectors = self._regression.predict(X)
+        # Rounded, as only chance may decide between rankings that are equally close.
+        vectors = np.round(self._regression.predict(X), 10)
         n_classes = len(self.classes_)
-        if self.embedding == "hamming":
+        if self._embedding == "hamming":
             matrices = vectors.reshape(-1, n_classes, n_classes)
             return -ranks_from_matrices(matrices).astype(np.float64)
-        if self.embedding == "lehmer":
+        if self._embedding == "lehmer":
             return -ranks_from_lehmer_codes(vectors).astype(np.float64)
-        speaks_for = square(np.round(vectors, 10), n_classes)
-        if self.decoder == "copeland":
+        speaks_for = square(vectors, n_classes)
+        if self._decoder == "copeland":
             return beats_from_square(speaks_for).sum(axis=2) + _below_one(speaks_for.sum(axis=2))
-        if self.decoder == "borda":
+        if self._decoder == "borda":
             return speaks_for.sum(axis=2)
         order, _ = solve(np.maximum(speaks_for, 0))
         return -np.argsort(order, axis=1).astype(np.float64)
-
-
-class _Kernel:
-    """Features whose inner products are the Gaussian kernel: exactly, if the basis is all rows."""
-
-    def __init__(self, basis: NDArray[np.float64], gamma: float) -> None:
-        self.basis = basis
-        self.gamma = gamma
-        eigenvalues, directions = eigh(rbf_kernel(basis, gamma=gamma))
-        kept = eigenvalues > KERNEL_PRECISION * eigenvalues[-1]
-        self.whiten = directions[:, kept] / np.sqrt(eigenvalues[kept])
-
-    def features(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        similarity: NDArray[np.float64] = rbf_kernel(X, self.basis, gamma=self.gamma)
-        return similarity @ self.whiten
-
-
-class _Regression(NamedTuple):
-    """Kernel ridge regression of vectors, with its leave-one-out error."""
-
-    kernel: _Kernel
-    coefficients: NDArray[np.float64]
-    intercept: NDArray[np.float64]
-    penalty: float
-    error: float
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        return self.kernel.features(X) @ self.coefficients + self.intercept
-
-
-def _regress(
-    kernel: _Kernel,
-    X: NDArray[np.float64],
-    vectors: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    penalties: list[float],
-) -> _Regression:
-    """Minimise Σ w ‖v − B'z − b‖² + penalty ‖B‖², with the penalty of least leave-one-out error.
-
-    One eigendecomposition serves all penalties; a residual of the fit without a row is its
-    residual divided by one minus its leverage.
-    """
-    features = kernel.features(X)
-    mass = weights.sum()
-    centre, middle = weights @ features / mass, weights @ vectors / mass
-    root = np.sqrt(weights)[:, np.newaxis]
-    Z, V = root * (features - centre), root * (vectors - middle)
-    eigenvalues, basis = eigh(Z.T @ Z)
-    eigenvalues = np.maximum(eigenvalues, 0)
-    rotated = Z @ basis
-    moments = rotated.T @ V
-    squares = rotated**2
-    errors = []
-    for penalty in penalties:
-        shrink = 1 / (eigenvalues + penalty)
-        residuals = V - rotated @ (shrink[:, np.newaxis] * moments)
-        leverages = squares @ shrink + weights / mass
-        kept = np.maximum(1 - leverages, 1e-10)
-        errors.append(float(np.sum((residuals / kept[:, np.newaxis]) ** 2)))
-    best = int(np.argmin(errors))
-    shrink = 1 / (eigenvalues + penalties[best])
-    coefficients = basis @ (shrink[:, np.newaxis] * moments)
-    return _Regression(
-        kernel, coefficients, middle - centre @ coefficients, penalties[best], errors[best]
-    )
 
 
 def _variance(X: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
@@ -244,10 +194,3 @@ def _embed(ranks: NDArray[np.float64], embedding: str) -> NDArray[np.float64]:
 def _below_one(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Squeeze numbers into (0, 1), in their order."""
     return 0.5 + 0.5 * values / (1 + np.abs(values))
-
-
-def _positive_numbers(name: str, values: Any) -> list[float]:
-    numbers = [values] if isinstance(values, Real) else list(values)
-    if not numbers or not all(isinstance(v, Real) and float(v) > 0 for v in numbers):
-        raise ValueError(f"{name} must be a positive number, or several; got {values!r}.")
-    return [float(v) for v in numbers]

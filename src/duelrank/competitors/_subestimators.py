@@ -1,4 +1,4 @@
-"""Estimators inside competitors: checked, cloned, seeded and given their weights."""
+"""Estimators inside competitors: checked, cloned, seeded, and given their points and weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,29 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from duelrank._sklearn import is_parameter
+from duelrank._sklearn import as_indexable, is_parameter
+from duelrank.competitors._competitor import Competitor
+
+
+class CompetitorOverEstimator(Competitor):
+    """Parent of the competitors with an estimator inside, which gets the points as they came.
+
+    Children have `_inner`, the estimator that is cloned.
+    """
+
+    estimator: Any
+
+    def _inner(self) -> Any:
+        raise NotImplementedError
+
+    def _as_points(self, X: Any) -> Any:
+        return as_indexable(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(TypeError, AttributeError):  # fit will say what is wrong with the estimator
+            tags.input_tags = get_tags(self._inner()).input_tags
+        return tags
 
 
 def seeded_clones(
@@ -47,10 +69,3 @@ def weight_argument(
     raise ValueError(
         f"sample_weight was given, but {type(estimator).__name__} does not support sample weights."
     )
-
-
-def with_input_tags(tags: Any, estimator: Any) -> Any:
-    """Let a competitor take what the estimator inside takes: sparse matrices, NaN."""
-    with suppress(TypeError, AttributeError):  # fit will say what is wrong with the estimator
-        tags.input_tags = get_tags(estimator).input_tags
-    return tags

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.parallel import Parallel, delayed
 
 from duelrank._pairs import square
+from duelrank._sklearn import take_rows
 from duelrank._threads import one_blas_thread
-from duelrank.competitors._competitor import Competitor
-from duelrank.competitors._subestimators import seeded_clones, weight_argument, with_input_tags
+from duelrank.competitors._subestimators import (
+    CompetitorOverEstimator,
+    seeded_clones,
+    weight_argument,
+)
 from duelrank.feedback import outcomes
 
 SIZES = (2, 3)
 
 
-class SubsetRanker(Competitor):
+class SubsetRanker(CompetitorOverEstimator):
     """Rank labels by classifiers of the orders of all subsets of two or three labels.
 
     For every subset the classes are the orders of its labels: 2 for two labels, 6 for three. The
@@ -58,8 +63,14 @@ class SubsetRanker(Competitor):
         Places in `label_order_` of the labels of every subset.
     estimators_ : list of classifiers
         One per subset; None where fewer than two orders were seen.
+    unplaced_ : {"behind", "unknown"}
+        Where labels without a place were taken to be.
+    n_silent_rows_ : int
+        Number of rows that place no label ahead of another.
     n_features_in_ : int
         Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
 
     Examples
     --------
@@ -93,19 +104,18 @@ class SubsetRanker(Competitor):
         ranks: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         rng: np.random.RandomState,
-    ) -> None:
-        if self.size not in SIZES:
+    ) -> dict[str, Any]:
+        if not isinstance(self.size, Integral) or self.size not in SIZES:
             raise ValueError(f"size must be 2 or 3, got {self.size!r}.")
         n_classes = ranks.shape[1]
         subsets = np.array(list(combinations(range(n_classes), min(self.size, n_classes))))
-        classifiers = seeded_clones(self._classifier(), len(subsets), rng, is_classifier)
+        classifiers = seeded_clones(self._inner(), len(subsets), rng, is_classifier)
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_subset)(classifier, X, ranks[:, subset], weights)
             for classifier, subset in zip(classifiers, subsets)
         )
-        self.subsets_ = subsets
-        self.estimators_ = [classifier for classifier, _ in fitted]
-        self._net_wins = [net_wins for _, net_wins in fitted]
+        classifiers, net_wins = map(list, zip(*fitted))
+        return {"subsets_": subsets, "estimators_": classifiers, "_net_wins": net_wins}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         scores: NDArray[np.float64] = np.zeros((X.shape[0], len(self.classes_)))
@@ -117,11 +127,8 @@ class SubsetRanker(Competitor):
             scores[:, subset] += expected
         return np.round(scores, 10)
 
-    def _classifier(self) -> Any:
+    def _inner(self) -> Any:
         return LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
-
-    def __sklearn_tags__(self) -> Any:
-        return with_input_tags(super().__sklearn_tags__(), self._classifier())
 
 
 def _fit_subset(
@@ -136,7 +143,9 @@ def _fit_subset(
         return None, net_wins
     own_weights = None if weights is None else weights[rows]
     with one_blas_thread():
-        classifier.fit(X[rows], np.ravel(codes), **weight_argument(classifier, own_weights))
+        classifier.fit(
+            take_rows(X, rows), np.ravel(codes), **weight_argument(classifier, own_weights)
+        )
     return classifier, net_wins
 
 

@@ -11,7 +11,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from duelrank.competitors._competitor import Competitor, check_choice
 from duelrank.competitors._embeddings import expected_places
-from duelrank.competitors._medians import MEDIANS, median_scores, won_in_leaves
+from duelrank.consensus._groups import duels_won_by_cell
+from duelrank.consensus._medians import MEDIANS
 
 
 class RankingTree(Competitor):
@@ -20,6 +21,10 @@ class RankingTree(Competitor):
     The tree is grown on the places of all labels together (scikit-learn's multi-output regression
     tree): in a leaf the rows' places differ little. Places that a row leaves open are averaged as
     by `LabelwiseRanker`, and those of unknown labels set to the label's mean.
+
+    Cheng, Hühn & Hüllermeier (2009) split by the likelihood of Mallows' model and Yu, Wan & Lee
+    (2011) by the impurity of pairs or choices; here splits minimise the squared error of the
+    expected places.
 
     Parameters
     ----------
@@ -45,10 +50,16 @@ class RankingTree(Competitor):
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
         Codes of the labels, the one favoured where nothing else decides first.
-    tree_ : DecisionTreeRegressor
+    estimator_ : DecisionTreeRegressor
         The regression tree.
+    unplaced_ : {"behind", "unknown"}
+        Where labels without a place were taken to be.
+    n_silent_rows_ : int
+        Number of rows that place no label ahead of another.
     n_features_in_ : int
         Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
 
     Examples
     --------
@@ -84,19 +95,19 @@ class RankingTree(Competitor):
         ranks: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         rng: np.random.RandomState,
-    ) -> None:
+    ) -> dict[str, Any]:
         check_choice("consensus", self.consensus, MEDIANS)
-        self.tree_ = DecisionTreeRegressor(
+        tree = DecisionTreeRegressor(
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
             max_features=self.max_features,
             random_state=rng.randint(np.iinfo(np.int32).max),
         ).fit(X, _complete_places(ranks, weights), sample_weight=weights)
-        nodes, scores, _ = _medians_of_leaves(self.tree_.apply(X), ranks, weights, self.consensus)
-        self._medians = _by_node(self.tree_, nodes, scores)
+        nodes, scores, _ = _medians_of_leaves(tree.apply(X), ranks, weights, self.consensus)
+        return {"estimator_": tree, "_medians": _by_node(tree, nodes, scores)}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        return self._medians[self.tree_.apply(X)]
+        return self._medians[self.estimator_.apply(X)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -111,7 +122,9 @@ class RankingForest(Competitor):
     The trees are those of scikit-learn's random forest, grown as in `RankingTree` on rows drawn
     with replacement; the median of a leaf is that of all rows that end up in it. It says nothing
     about two labels that none of these rows compares: what counts is the number of labels that a
-    label is ahead of, minus those it is behind. Partial feedback wants larger leaves.
+    label is ahead of, minus those it is behind. Partial feedback wants larger leaves. Its
+    splits differ from those of Cheng, Hühn & Hüllermeier (2009) and Yu, Wan & Lee (2011) as those
+    of `RankingTree` do.
 
     Parameters
     ----------
@@ -141,10 +154,16 @@ class RankingForest(Competitor):
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
         Codes of the labels, the one favoured where nothing else decides first.
-    forest_ : RandomForestRegressor
+    estimator_ : RandomForestRegressor
         The regression forest.
+    unplaced_ : {"behind", "unknown"}
+        Where labels without a place were taken to be.
+    n_silent_rows_ : int
+        Number of rows that place no label ahead of another.
     n_features_in_ : int
         Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
 
     Examples
     --------
@@ -185,9 +204,9 @@ class RankingForest(Competitor):
         ranks: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         rng: np.random.RandomState,
-    ) -> None:
+    ) -> dict[str, Any]:
         check_choice("consensus", self.consensus, MEDIANS)
-        self.forest_ = RandomForestRegressor(
+        forest = RandomForestRegressor(
             self.n_estimators,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
@@ -195,16 +214,17 @@ class RankingForest(Competitor):
             n_jobs=self.n_jobs,
             random_state=rng.randint(np.iinfo(np.int32).max),
         ).fit(X, _complete_places(ranks, weights), sample_weight=weights)
-        self._net_wins = []
-        for tree, leaves in zip(self.forest_.estimators_, self.forest_.apply(X).T):
+        by_tree = []
+        for tree, leaves in zip(forest.estimators_, forest.apply(X).T):
             nodes, scores, told = _medians_of_leaves(leaves, ranks, weights, self.consensus)
             ahead = told & (scores[:, :, np.newaxis] > scores[:, np.newaxis, :])
             net_wins = ahead.sum(axis=2, dtype=np.int32) - ahead.sum(axis=1, dtype=np.int32)
-            self._net_wins.append(_by_node(tree, nodes, net_wins))
+            by_tree.append(_by_node(tree, nodes, net_wins))
+        return {"estimator_": forest, "_net_wins": by_tree}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         total = np.zeros((X.shape[0], len(self.classes_)))
-        for net_wins, leaves in zip(self._net_wins, self.forest_.apply(X).T):
+        for net_wins, leaves in zip(self._net_wins, self.estimator_.apply(X).T):
             total += net_wins[leaves]
         return total
 
@@ -239,10 +259,10 @@ def _medians_of_leaves(
 
     The last, (m, K, K), says which two labels are compared by some row of the leaf.
     """
-    nodes, groups = np.unique(leaves, return_inverse=True)
-    won = won_in_leaves(ranks, groups, len(nodes), weights)
+    nodes, cells = np.unique(leaves, return_inverse=True)
+    won = duels_won_by_cell(ranks, cells, len(nodes), weights)
     told = (won > 0) | (np.swapaxes(won, 1, 2) > 0)
-    return nodes, median_scores(won, consensus), told
+    return nodes, MEDIANS[consensus](won), told
 
 
 def _by_node(

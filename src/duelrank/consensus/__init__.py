@@ -21,31 +21,7 @@ array([[1, 3, 2],
        [3, 1, 2]])
 """
 
-from duelrank.consensus._groups import duels_won_by_group
-from duelrank.consensus._medians import (
-    MEDIANS,
-    borda,
-    borda_ranks,
-    borda_scores,
-    copeland,
-    copeland_ranks,
-    kemeny,
-    kemeny_ranks,
-    majority_scores,
-)
-from duelrank.consensus._plackett_luce import plackett_luce, plackett_luce_weights
+from duelrank.consensus._medians import borda, copeland, kemeny
+from duelrank.consensus._plackett_luce import plackett_luce
 
-__all__ = [
-    "MEDIANS",
-    "borda",
-    "borda_ranks",
-    "borda_scores",
-    "copeland",
-    "copeland_ranks",
-    "duels_won_by_group",
-    "kemeny",
-    "kemeny_ranks",
-    "majority_scores",
-    "plackett_luce",
-    "plackett_luce_weights",
-]
+__all__ = ["borda", "copeland", "kemeny", "plackett_luce"]

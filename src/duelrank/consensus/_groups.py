@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 from duelrank.feedback import check_feedback
 
@@ -99,6 +100,35 @@ def duels_won_by_group(
         for label, place in enumerate(places):
             won[block, label] = np.einsum("kgn,gn->gk", place < places, shares[block])
     return won
+
+
+def duels_won_by_cell(
+    ranks: NDArray[np.float64],
+    cells: NDArray[np.intp],
+    n_cells: int,
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Sum the same where groups differ in size, and every ranking names its own.
+
+    Parameters
+    ----------
+    ranks : ndarray of float, of shape (n, K)
+        As in `duelrank.feedback.Feedback`.
+    cells : ndarray of int, of shape (n,)
+        Which group a ranking is in, from 0 on.
+    n_cells : int
+        Number of groups g.
+    weights : ndarray of float, of shape (n,), default=None
+        Weights of the rankings; 1 by default.
+
+    Returns
+    -------
+    won : ndarray of float, of shape (g, K, K)
+        As by `duels_won_by_group`.
+    """
+    shares = np.ones(len(ranks)) if weights is None else weights
+    sums = csr_array((shares, (cells, np.arange(len(ranks)))), shape=(n_cells, len(ranks)))
+    return np.stack([sums @ (place[:, np.newaxis] < ranks) for place in ranks.T], axis=1)
 
 
 def blocks(shape: tuple[int, ...]) -> Iterator[slice]:

@@ -1,7 +1,9 @@
 """Rankings in the middle of others, all read off the duels that labels win.
 
-The public functions take rankings. Their kernels take ``won`` (g, K, K), whichever way it was
-summed, and a `label_order` (K,) of codes, the favoured label first, for ties.
+The public functions take rankings. Their kernels, `MEDIANS` by name, take ``won`` (g, K, K),
+whichever way it was summed, and score the labels: the descending order of the scores is the median.
+Of labels with equal scores the lower code is ahead, so whoever calls them numbers the labels by an
+order that was drawn.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from duelrank.consensus._groups import Groups, check_groups, duels_won_by_group
-from duelrank.rankings import order_from_scores, ranks_from_order
+from duelrank.rankings import order_from_scores, ranks_from_order, ranks_from_scores
 from duelrank.tournaments._feedback_arc_set import MAX_SUBSETS_SIZE, solve
 
 # Sums of weights in another order differ by rounding. Scores are compared on a grid, a binary one,
@@ -65,7 +67,7 @@ def borda(
     array([1, 2, 3])
     """
     groups = check_groups(ranks, weights, unplaced)
-    return _of_groups(groups, borda_ranks, random_state)
+    return _of_groups(groups, borda_scores, random_state)
 
 
 def copeland(
@@ -109,7 +111,7 @@ def copeland(
     array([2, 1, 3, 4])
     """
     groups = check_groups(ranks, weights, unplaced)
-    return _of_groups(groups, copeland_ranks, random_state)
+    return _of_groups(groups, majority_scores, random_state)
 
 
 def kemeny(
@@ -153,11 +155,11 @@ def kemeny(
     array([3, 1, 2])
     """
     groups = check_groups(ranks, weights, unplaced)
-    return _of_groups(groups, _kemeny_ranks_or_warn, random_state)
+    return _of_groups(groups, _kemeny_scores_or_warn, random_state)
 
 
 def borda_scores(won: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum the shares of duels won.
+    """Sum the shares of duels won; kernel of `borda`.
 
     Parameters
     ----------
@@ -178,7 +180,7 @@ def borda_scores(won: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def majority_scores(won: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Count the duels that a majority decides, and add less than one half for Borda's score.
+    """Count the duels that a majority decides; kernel of `copeland`.
 
     Parameters
     ----------
@@ -196,72 +198,63 @@ def majority_scores(won: NDArray[np.float64]) -> NDArray[np.float64]:
     return duels + borda_scores(won) / (2 * n_classes)
 
 
-def borda_ranks(won: NDArray[np.float64], label_order: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Rank by Borda's score; kernel of `borda`.
+def kemeny_scores(won: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Score labels so that their order contradicts the fewest duels; kernel of `kemeny`.
 
     Parameters
     ----------
     won : ndarray of float, of shape (g, K, K)
         As in `borda_scores`.
-    label_order : ndarray of int, of shape (K,)
-        Codes; of two labels with equal scores the first one here is ranked first.
 
     Returns
     -------
-    ranks : ndarray of int, of shape (g, K)
-        Place of every label, 1 = best.
+    scores : ndarray of float, of shape (g, K)
+        Minus the place of every label: no two are equal.
     """
-    return ranks_from_order(_order_by_scores(borda_scores(won), label_order))
+    return _kemeny(won)[0]
 
 
-def copeland_ranks(won: NDArray[np.float64], label_order: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Rank by duels won; kernel of `copeland`.
-
-    Parameters
-    ----------
-    won : ndarray of float, of shape (g, K, K)
-        As in `borda_scores`.
-    label_order : ndarray of int, of shape (K,)
-        Codes; of two labels with equal scores the first one here is ranked first.
-
-    Returns
-    -------
-    ranks : ndarray of int, of shape (g, K)
-        Place of every label, 1 = best.
-    """
-    return ranks_from_order(_order_by_scores(majority_scores(won), label_order))
-
-
-def kemeny_ranks(won: NDArray[np.float64], label_order: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Rank so that the fewest duels are contradicted; kernel of `kemeny`.
-
-    Parameters
-    ----------
-    won : ndarray of float, of shape (g, K, K)
-        As in `borda_scores`.
-    label_order : ndarray of int, of shape (K,)
-        Codes; decides ties as in `borda_ranks`, whose order decides them here.
-
-    Returns
-    -------
-    ranks : ndarray of int, of shape (g, K)
-        Place of every label, 1 = best.
-    """
-    return _kemeny(won, label_order)[0]
-
-
-Median = Callable[[NDArray[np.float64], NDArray[np.intp]], NDArray[np.int64]]
+Median = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 MEDIANS: dict[str, Median] = {
-    "borda": borda_ranks,
-    "copeland": copeland_ranks,
-    "kemeny": kemeny_ranks,
+    "borda": borda_scores,
+    "copeland": majority_scores,
+    "kemeny": kemeny_scores,
 }
+
+
+def median_ranks(
+    ranks: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    median: Median,
+    label_order: NDArray[np.intp],
+) -> NDArray[np.int64]:
+    """Rank by the scores of a median, ties by an order of the labels.
+
+    Parameters
+    ----------
+    ranks : ndarray of float, of shape (g, n, K)
+        As in `duelrank.feedback.Feedback`.
+    weights : ndarray of float, of shape (g, n), or None
+        Weights of the rankings; None if all are 1.
+    median : callable
+        One of `MEDIANS`.
+    label_order : ndarray of int, of shape (K,)
+        Codes; of two labels with equal scores the first one here is ranked first.
+
+    Returns
+    -------
+    ranks : ndarray of int, of shape (g, K)
+        Place of every label, 1 = best.
+    """
+    scores = median(duels_won_by_group(ranks[:, :, label_order], weights))
+    in_drawn_order: NDArray[np.int64] = ranks_from_scores(scores)
+    return in_drawn_order[:, np.argsort(label_order)]
 
 
 def _of_groups(groups: Groups, median: Median, random_state: Any) -> NDArray[np.int64]:
     label_order = check_random_state(random_state).permutation(groups.ranks.shape[-1])
-    ranks = median(duels_won_by_group(groups.ranks, groups.weights), label_order)
+    ranks = median_ranks(groups.ranks, groups.weights, median, label_order)
     return ranks[0] if groups.alone else ranks
 
 
@@ -272,34 +265,24 @@ def _majorities(won: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.abs(gain) <= NEGLIGIBLE * (won + lost), 0.0, gain)
 
 
-def _order_by_scores(
-    scores: NDArray[np.float64], label_order: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """Sort codes by decreasing score, equal ones by their place in `label_order`."""
-    return label_order[order_from_scores(scores[:, label_order])]
-
-
-def _kemeny(
-    won: NDArray[np.float64], label_order: NDArray[np.intp]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the ranks, and which of them are proved to be optimal."""
-    start = _order_by_scores(borda_scores(won), label_order)
+def _kemeny(won: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the scores, and which orders are proved to be optimal."""
+    start = order_from_scores(borda_scores(won))
     # Whatever the order, the minority of every duel is lost or made up for: only the rest counts.
     majorities = np.maximum(_majorities(won), 0)
     rows = np.arange(len(won))[:, np.newaxis, np.newaxis]
     inner, exact = solve(majorities[rows, start[:, :, np.newaxis], start[:, np.newaxis, :]])
-    return ranks_from_order(np.take_along_axis(start, inner, axis=1)), exact
+    ranks = ranks_from_order(np.take_along_axis(start, inner, axis=1))
+    return -ranks.astype(np.float64), exact
 
 
-def _kemeny_ranks_or_warn(
-    won: NDArray[np.float64], label_order: NDArray[np.intp]
-) -> NDArray[np.int64]:
-    ranks, exact = _kemeny(won, label_order)
+def _kemeny_scores_or_warn(won: NDArray[np.float64]) -> NDArray[np.float64]:
+    scores, exact = _kemeny(won)
     if not np.all(exact):
         warnings.warn(
             f"{np.count_nonzero(~exact)} of {len(exact)} Kemeny rankings are not proved to be "
             "optimal, as majorities go round in cycles of many labels; up to "
             f"{MAX_SUBSETS_SIZE} are always solved.",
-            stacklevel=4,
+            stacklevel=5,
         )
-    return ranks
+    return scores

@@ -129,6 +129,25 @@ def plackett_luce_weights(
     return fitted
 
 
+def early_ties(ranks: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Find ties before the end of a ranking: the likelihood of its choices is not told.
+
+    Parameters
+    ----------
+    ranks : ndarray of float, of shape (n, K)
+        As in `duelrank.feedback.Feedback`.
+
+    Returns
+    -------
+    tied : ndarray of bool, of shape (n, K − 1)
+        Whether the labels at two places in a row, counted from the first, are tied like that.
+    """
+    in_order = np.sort(ranks, axis=1)
+    last = np.fmax.reduce(ranks, axis=1, keepdims=True, initial=0)
+    tied: NDArray[np.bool_] = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] < last)
+    return tied
+
+
 class _Choices(NamedTuple):
     """The choices of g groups of n rankings, places or labels along the first axis."""
 
@@ -220,11 +239,8 @@ def _derivatives(
 
 
 def _check_ties(ranks: NDArray[np.float64]) -> None:
-    """Raise for ties before the end of a ranking: the likelihood of its choices is not told."""
     rows = ranks.reshape(-1, ranks.shape[-1])
-    in_order = np.sort(rows, axis=1)
-    last = np.fmax.reduce(rows, axis=1, keepdims=True, initial=0)
-    tied = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] < last)
+    tied = early_ties(rows)
     if np.any(tied):
         raise ValueError(
             "ranks must have no ties but one at the end of a ranking for the Plackett-Luce model, "

@@ -10,28 +10,31 @@ the width of the kernel are chosen.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from duelrank._kernel_ridge import (
+    Floats,
+    Kernel,
+    Regression,
+    Solution,
+    check_positives,
+    solve,
+)
 from duelrank._progress import Progress
 from duelrank._sklearn import check_sample_weight, with_callbacks
 from duelrank._threads import one_blas_thread
 from duelrank.duels._protocol import Engine, check_codes
 from duelrank.feedback import feedback_from_codes, outcomes
 
-Floats = NDArray[np.float64]
-
 MOST_ROWS_TO_CHOOSE = 4_000  # a kernel; the penalty is chosen on all rows
-# Directions whose share of the kernel is smaller are rounding errors.
-NEGLIGIBLE = 1e-8
+# Directions whose share of the kernel is smaller are rounding errors, and so are smaller slacks.
+NEGLIGIBLE, LEAST_SLACK = 1e-8, 1e-6
 LARGEST_LOG_SLOPE = 4.0
 
 
@@ -124,10 +127,10 @@ class KernelDuels(Engine):
         is_count = isinstance(n_components, Integral) and not isinstance(n_components, bool)
         if not is_count or n_components < 1:
             raise ValueError(f"n_components must be a positive integer, got {n_components!r}.")
-        gammas = _check_positives("gammas", self.gammas)
+        gammas = check_positives("gammas", self.gammas)
         alphas = np.logspace(-5, 3, 17)
         if self.alphas is not None:
-            alphas = _check_positives("alphas", self.alphas)
+            alphas = check_positives("alphas", self.alphas)
         feedback = check_codes(codes, n_classes)
         check_consistent_length(X, feedback)
         weights = np.ones(len(feedback))
@@ -150,11 +153,10 @@ class KernelDuels(Engine):
         few = drawn[:MOST_ROWS_TO_CHOOSE]
         progress = Progress(self, len(gammas) + 1, "kernel", verbose=False)
         with one_blas_thread(), progress:
-            kernels = [_Kernel.around(centres, gamma / X.shape[1]) for gamma in gammas]
+            kernels = [Kernel.around(centres, gamma / X.shape[1], NEGLIGIBLE) for gamma in gammas]
             errors = []
             for kernel in kernels:
-                few_solved = _solve(kernel, points[few], target[few], weights[few], alphas)
-                errors.append(few_solved.error)
+                errors.append(_solve(kernel, points[few], target[few], weights[few], alphas).error)
                 progress.step()
             chosen = int(np.argmin(errors))
             best = _solve(kernels[chosen], points, target, weights, alphas)
@@ -162,16 +164,17 @@ class KernelDuels(Engine):
         told = target != 0
         told_weights = np.broadcast_to(weights[:, np.newaxis], told.shape)[told]
 
-        self.gamma_, self.alpha_ = float(gammas[chosen]), best.alpha
+        self.gamma_, self.alpha_ = float(gammas[chosen]), best.penalty
         self.n_classes_ = n_classes
         self.slope_ = _slope((best.held_out * target)[told], told_weights)
         self._mean, self._scale = mean, scale
-        self._centres, self._roots = best.kernel.centres, best.kernel.roots
+        _, coef, offset = best.regression
+        self._centres, _, self._roots = best.regression.kernel
         # Far from its rows a regression could give a one-sided duel to the label never seen.
         second, first = (target > 0).any(axis=0), (target < 0).any(axis=0)
         winner, one_sided = second.astype(np.float64) - first, second != first
-        self._coef = np.where(one_sided, 0, best.coef)
-        self._offset = np.where(one_sided, winner, best.offset)
+        self._coef = np.where(one_sided, 0, coef)
+        self._offset = np.where(one_sided, winner, offset)
         self._held_out = np.zeros(decided.shape)
         self._held_out[seen] = np.where(one_sided, winner, best.held_out)
         return self
@@ -191,11 +194,10 @@ class KernelDuels(Engine):
         """
         check_is_fitted(self, "slope_")
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        kernel = _Kernel(self._centres, self.gamma_ / X.shape[1], self._roots)
+        kernel = Kernel(self._centres, self.gamma_ / X.shape[1], self._roots)
+        regression = Regression(kernel, self._coef, self._offset)
         with one_blas_thread():
-            regressed = kernel.features((X - self._mean) / self._scale) @ self._coef
-        margins: Floats = self.slope_ * (regressed + self._offset)
-        return margins
+            return self.slope_ * regression.predict((X - self._mean) / self._scale)
 
     def probabilities(self, X: Any) -> Floats:
         """Return the probability that the second label wins, for all duels.
@@ -225,64 +227,12 @@ class KernelDuels(Engine):
         return self.slope_ * self._held_out
 
 
-class _Kernel(NamedTuple):
-    """Nyström's features of a Gaussian kernel: k(x, centres) · roots."""
-
-    centres: Floats
-    gamma: float
-    roots: Floats
-
-    @classmethod
-    def around(cls, centres: Floats, gamma: float) -> _Kernel:
-        values, vectors = eigh(rbf_kernel(centres, gamma=gamma))
-        kept = values > NEGLIGIBLE * values[-1]
-        return cls(centres, gamma, vectors[:, kept] / np.sqrt(values[kept]))
-
-    def features(self, points: Floats) -> Floats:
-        features: Floats = rbf_kernel(points, self.centres, gamma=self.gamma) @ self.roots
-        return features
-
-
-class _Regression(NamedTuple):
-    """Regressions of all duels, their error on held-out rows, and these rows' predictions."""
-
-    kernel: _Kernel
-    coef: Floats
-    offset: Floats
-    alpha: float
-    error: float
-    held_out: Floats
-
-
 def _solve(
-    kernel: _Kernel, points: Floats, target: Floats, weights: Floats, alphas: Floats
-) -> _Regression:
-    """Regress with every penalty and keep the best; the error is over outcomes that are told."""
-    share = weights / weights.sum()
-    features = kernel.features(points)
-    feature_means, target_means = share @ features, share @ target
-    features -= feature_means
-    centred = target - target_means
-    weighted = features * weights[:, np.newaxis]
-    values, vectors = eigh(features.T @ weighted)
-    values = np.maximum(values, 0)
-    turned = features @ vectors
-    reach = weights[:, np.newaxis] * turned**2
-    pull = vectors.T @ (weighted.T @ centred)
-    told = (target != 0) * weights[:, np.newaxis]
-    best: _Regression | None = None
-    for alpha in alphas:
-        leverage = reach @ (1 / (values + alpha)) + share
-        coef = pull / (values + alpha)[:, np.newaxis]
-        residual = centred - turned @ coef
-        residual /= np.maximum(1 - leverage, 1e-6)[:, np.newaxis]
-        error = float(np.einsum("ij,ij,ij->", told, residual, residual)) / max(told.sum(), 1e-300)
-        if best is None or error < best.error:
-            own = vectors @ coef
-            offset = target_means - feature_means @ own
-            best = _Regression(kernel, own, offset, float(alpha), error, target - residual)
-    assert best is not None
-    return best
+    kernel: Kernel, points: Floats, target: Floats, weights: Floats, alphas: Floats
+) -> Solution:
+    """Regress outcomes with the best of the penalties; its error is over those that are told."""
+    told = target != 0
+    return solve(kernel, points, target, weights, alphas, least_slack=LEAST_SLACK, counted=told)
 
 
 def _slope(folded: Floats, weights: Floats) -> float:
@@ -295,13 +245,3 @@ def _slope(folded: Floats, weights: Floats) -> float:
         return 1.0
     found = minimize_scalar(loss, bounds=(-LARGEST_LOG_SLOPE, LARGEST_LOG_SLOPE), method="bounded")
     return float(np.exp(found.x))
-
-
-def _check_positives(name: str, values: Any) -> Floats:
-    try:
-        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        array = np.array([np.nan])
-    if array.ndim != 1 or len(array) == 0 or not np.all((array > 0) & np.isfinite(array)):
-        raise ValueError(f"{name} must be positive numbers, at least one; got {values!r}.")
-    return array

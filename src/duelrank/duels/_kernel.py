@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._kernel_ridge import (
     Floats,
@@ -27,11 +27,12 @@ from duelrank._kernel_ridge import (
     solve,
 )
 from duelrank._progress import Progress
-from duelrank._sklearn import check_sample_weight, with_callbacks
+from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
-from duelrank.duels._protocol import Engine, check_codes
-from duelrank.feedback import feedback_from_codes, outcomes
+from duelrank.duels._protocol import Engine
+from duelrank.duels._sides import check_rows
 
+ROWS_AT_ONCE = 8_192  # whose features are held together when predicting
 MOST_ROWS_TO_CHOOSE = 4_000  # a kernel; the penalty is chosen on all rows
 # Directions whose share of the kernel is smaller are rounding errors, and so are smaller slacks.
 NEGLIGIBLE, LEAST_SLACK = 1e-8, 1e-6
@@ -43,6 +44,10 @@ class KernelDuels(Engine):
 
     Features are standardised first. The kernel's width and the penalty, the same for all duels, are
     those with the smallest squared error of held-out rows, each left out alone.
+
+    This is an engine for rankings. With labels or short lists most rows say nothing about most
+    duels; what is regressed then is close to the *difference* of two labels' probabilities. It
+    tells who wins, but not how surely, and unlikely labels are hard to tell apart.
 
     Parameters
     ----------
@@ -131,17 +136,12 @@ class KernelDuels(Engine):
         alphas = np.logspace(-5, 3, 17)
         if self.alphas is not None:
             alphas = check_positives("alphas", self.alphas)
-        feedback = check_codes(codes, n_classes)
-        check_consistent_length(X, feedback)
-        weights = np.ones(len(feedback))
-        if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, feedback)
-        X = validate_data(self, X, dtype=np.float64)
-        ranks = feedback_from_codes(feedback, n_classes) if feedback.ndim == 1 else feedback
-        decided = outcomes(ranks)
+        rows = check_rows(self, X, codes, n_classes, sample_weight, dtype=np.float64)
+        decided = rows.decided(n_classes)
 
-        seen = weights > 0
-        points, weights, target = X[seen], weights[seen], decided[seen].astype(np.float64)
+        seen = rows.weights > 0
+        points, weights = rows.X[seen], rows.weights[seen]
+        target = decided[seen].astype(np.float64)
         share = weights / weights.sum()
         mean = share @ points
         scale = np.sqrt(share @ (points - mean) ** 2)
@@ -153,7 +153,9 @@ class KernelDuels(Engine):
         few = drawn[:MOST_ROWS_TO_CHOOSE]
         progress = Progress(self, len(gammas) + 1, "kernel", verbose=False)
         with one_blas_thread(), progress:
-            kernels = [Kernel.around(centres, gamma / X.shape[1], NEGLIGIBLE) for gamma in gammas]
+            kernels = [
+                Kernel.around(centres, gamma / points.shape[1], NEGLIGIBLE) for gamma in gammas
+            ]
             errors = []
             for kernel in kernels:
                 errors.append(_solve(kernel, points[few], target[few], weights[few], alphas).error)
@@ -196,8 +198,13 @@ class KernelDuels(Engine):
         X = validate_data(self, X, reset=False, dtype=np.float64)
         kernel = Kernel(self._centres, self.gamma_ / X.shape[1], self._roots)
         regression = Regression(kernel, self._coef, self._offset)
+        margins = np.empty((len(X), self._coef.shape[1]))
         with one_blas_thread():
-            return self.slope_ * regression.predict((X - self._mean) / self._scale)
+            for start in range(0, len(X), ROWS_AT_ONCE):
+                part = slice(start, start + ROWS_AT_ONCE)
+                points = (X[part] - self._mean) / self._scale
+                margins[part] = self.slope_ * regression.predict(points)
+        return margins
 
     def probabilities(self, X: Any) -> Floats:
         """Return the probability that the second label wins, for all duels.

@@ -235,3 +235,13 @@ def test_one_column_of_labels_stays_what_it_was(folder, tmp_path):
     assert not description.learned_from_lists
     assert "targets" not in description.facts
     assert load(out)[-1].classes is None
+
+
+def test_columns_of_ranks_are_not_taken_for_lists(tmp_path):
+    rows = ["x,a,b,c", *(f"{x},{x % 3 + 1},{(x + 1) % 3 + 1},{(x + 2) % 3 + 1}" for x in range(9))]
+    data = tmp_path / "ranks.csv"
+    data.write_text("\n".join(rows) + "\n")
+    targets = ["--target", "a", "--target", "b", "--target", "c"]
+    sentence = fail("fit", data, *targets, "--output", tmp_path / "model.skops")
+    assert "hold ranks, one column per label; a target is a column of labels" in sentence
+    assert not (tmp_path / "model.skops").exists()

@@ -383,5 +383,5 @@ def test_scorers_refuse_what_they_cannot_measure(ranked):
         ranker.score(X, ranks - 1)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         ranker.score(X, lists[1:])
-    with pytest.raises(ValueError, match="y should be a 1d array"):
+    with pytest.raises(ValueError, match="measures labels, but y holds ranks"):
         top_k_scorer(2)(ranker, X, ranks)

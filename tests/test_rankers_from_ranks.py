@@ -22,7 +22,7 @@ from duelrank import (
     predict_ranks,
 )
 from duelrank.feedback import reveals_nothing
-from duelrank.losses import kendall_tau_scorer, partial_kendall_tau
+from duelrank.losses import kendall_tau, kendall_tau_scorer, partial_kendall_tau, top_k_scorer
 from duelrank.posteriors import sample_plackett_luce
 
 N, D, K = 240, 4, 5
@@ -109,7 +109,8 @@ def test_other_bad_feedback(points, ranks):
         (np.ones((N, K)), r"^y must place one label ahead .* at least one row; no row does\.$"),
         (np.full((N, K), np.nan), r"^y must place one label ahead of another in at least one row"),
         (np.where(ranks == 3, 3, np.nan), r"no row does, labels without a place being anywhere\.$"),
-        (np.full((N, K), "a"), r"^y must be numbers, got dtype <U1\.$"),
+        (np.full((N, K), "a"), r"^y must hold ranks, which are numbers; lists of labels become"),
+        (pd.Series([["a"], ["b", "a"]] * (N // 2)), r"^y holds lists; turn lists of labels into"),
         ([["a", "b"]] * N, r"^y holds lists; turn lists of labels into ranks first"),
         ([["a"], ["b", "a"]] * (N // 2), r"^y holds lists; turn lists of labels into ranks first"),
         ((ranks > 2).astype(int), r"^y must hold places from 1 to 5"),
@@ -244,3 +245,22 @@ def test_missing_integers_are_labels_left_out(points, ranks):
 def test_unplaced_is_checked_whatever_y_is(points):
     with pytest.raises(ValueError, match=r"^unplaced must be one of 'auto'"):
         DuelRanker(unplaced="ahead").fit(points, np.arange(N) % 3)
+
+
+def test_arrays_are_scored_in_the_order_of_fit(points, ranks):
+    frame = pd.DataFrame(ranks, columns=list("ecabd"))
+    ranker = DuelRanker(random_state=0).fit(points, frame)
+    assert ranker.rank_columns_.tolist() == list("ecabd")
+    truth = kendall_tau(frame[ranker.classes_], ranker.predict_ranks(points)).mean()
+    for y in (frame, frame.to_numpy(), frame[list("abcde")]):
+        assert ranker.score(points, y) == pytest.approx(truth)
+        assert kendall_tau_scorer()(ranker, points, y) == pytest.approx(truth)
+    for measure in (kendall_tau, partial_kendall_tau):
+        with pytest.raises(ValueError, match=r"compare ranks_true\[ranker\.classes_\]\.$"):
+            measure(frame, ranker.predict_ranks(points))
+
+
+def test_top_k_accuracy_is_for_labels(points, ranks):
+    ranker = DuelRanker(random_state=0).fit(points, ranks)
+    with pytest.raises(ValueError, match=r"^TopKScorer\(k=2\) measures labels, but y holds ranks"):
+        top_k_scorer(2)(ranker, points, ranks)

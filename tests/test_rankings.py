@@ -157,3 +157,13 @@ def test_bad_order(order, message):
 def test_bad_k(k):
     with pytest.raises(ValueError, match="k must be an integer from 1 to 3"):
         check_k(k, 3)
+
+
+def test_lists_may_be_filled_up_with_nothing():
+    lists = [["b", "a", None], ["c", np.nan, float("nan")], [None, None, None]]
+    expected = ranks_from_lists([["b", "a"], ["c"], []], classes=["a", "b", "c"])
+    np.testing.assert_array_equal(ranks_from_lists(lists, ["a", "b", "c"]), expected)
+    with pytest.raises(ValueError, match=r"row 0 holds None, classes are"):
+        ranks_from_lists([[None, "a"]], ["a", "b"])
+    with pytest.raises(ValueError, match=r"row 0 holds \['a', 'b'\], classes are"):
+        ranks_from_lists([["c", ["a", "b"]]], ["a", "b", "c"])

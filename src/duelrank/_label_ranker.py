@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from duelrank._sklearn import has_wrapped_fit
 from duelrank.feedback import check_feedback, feedback_from_codes, reveals_nothing, single_labels
 from duelrank.rankings import (
-    as_rows,
     check_k,
     codes_from_labels,
     order_from_scores,
@@ -42,12 +41,15 @@ class Targets(NamedTuple):
         Where labels without a place are taken to be.
     n_silent_rows : int
         Number of rows that say nothing at all.
+    rank_columns : ndarray of shape (K,)
+        The labels in the order of the columns of ranks, as they were given.
     """
 
     classes: NDArray[Any]
     feedback: NDArray[Any]
     unplaced: str
     n_silent_rows: int
+    rank_columns: NDArray[Any]
 
     @property
     def ranks(self) -> NDArray[np.float64]:
@@ -88,14 +90,14 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = N
     check_consistent_length(X, y)
     if classes is not None:
         classes, _ = _sorted_labels(classes, "classes")
-        return Targets(classes, codes_from_labels(y, classes, "y"), "behind", 0)
+        return Targets(classes, codes_from_labels(y, classes, "y"), "behind", 0, classes)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two different classes to rank, got {len(classes)} "
             f"{'class' if len(classes) == 1 else 'classes'}: {classes.tolist()}."
         )
-    return Targets(classes, codes, "behind", 0)
+    return Targets(classes, codes, "behind", 0, classes)
 
 
 def is_ranks(y: Any) -> bool:
@@ -121,7 +123,7 @@ def ranks_by_label(ranks: Any, classes: Any, columns: Any = None, name: str = "r
         The argument's name, for the error message.
     """
     labels = np.asarray(classes).tolist()
-    named = _names(ranks)
+    named = column_names(ranks)
     if named is not None and set(named) == set(labels):
         return np.stack([_floats(ranks[label]) for label in labels], axis=1)
     if named is not None and len(named) == len(labels) and named != list(range(len(named))):
@@ -132,7 +134,7 @@ def ranks_by_label(ranks: Any, classes: Any, columns: Any = None, name: str = "r
     return ranks
 
 
-def _names(table: Any) -> list[Any] | None:
+def column_names(table: Any) -> list[Any] | None:
     """Return the names of a dataframe's columns, None for an array."""
     names = getattr(table, "column_names", getattr(table, "columns", None))
     return None if names is None else list(names)
@@ -146,12 +148,20 @@ def _floats(column: Any) -> NDArray[Any]:
     return np.asarray(column)
 
 
+def _are_numbers(y: Any) -> bool:
+    try:
+        np.asarray(y).astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _refuse_lists(y: Any) -> None:
     """Raise for lists of labels, which have to be made ranks of first."""
     if isinstance(y, (list, tuple)):
         rows = y[:1000]
-    elif isinstance(y, np.ndarray) and y.dtype.kind == "O" and y.ndim == 1:
-        rows = y[:1000].tolist()
+    elif getattr(getattr(y, "dtype", None), "kind", "") == "O" and len(y.shape) == 1:
+        rows = np.asarray(y[:1000]).tolist()
     else:
         return
     lists = [row for row in rows if isinstance(row, (list, tuple, np.ndarray))]
@@ -168,12 +178,16 @@ def _encode_ranks(ranker: Any, X: Any, y: Any, unplaced: str, classes: Any) -> T
     _refuse_lists(y)
     columns, name = classes, "classes"
     if classes is None:
-        columns, name = _names(y), "the columns of y"
+        columns, name = column_names(y), "the columns of y"
     if columns is None:
-        y = as_rows(y, "y")
-        columns = np.arange(y.shape[1])
+        columns = np.arange(np.shape(y)[1])
     labels, order = _sorted_labels(columns, name)
     y = ranks_by_label(y, labels[np.argsort(order)], name="y")
+    if np.asarray(y).dtype.kind in "OUST" and not _are_numbers(y):
+        raise ValueError(
+            "y must hold ranks, which are numbers; lists of labels become ranks by "
+            "duelrank.rankings.ranks_from_lists(lists, classes)."
+        )
     ranks, unplaced = check_feedback(y, unplaced=unplaced, n_classes=len(labels), name="y")
     ranks = ranks[:, order]
     n_silent = int(np.count_nonzero(reveals_nothing(ranks)))
@@ -190,7 +204,8 @@ def _encode_ranks(ranker: Any, X: Any, y: Any, unplaced: str, classes: Any) -> T
             stacklevel=4 + has_wrapped_fit(ranker),
         )
     codes = single_labels(ranks)
-    return Targets(labels, ranks if codes is None else codes, unplaced, n_silent)
+    feedback = ranks if codes is None else codes
+    return Targets(labels, feedback, unplaced, n_silent, labels[np.argsort(order)])
 
 
 def _sorted_labels(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -216,6 +231,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     """
 
     classes_: NDArray[Any]
+    rank_columns_: NDArray[Any]
 
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         raise NotImplementedError
@@ -311,7 +327,9 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         X : array-like with n rows
             Query points.
         y : array-like of shape (n,) or (n, K)
-            Labels, or ranks; of these only the pairs of labels count whose order a row tells.
+            Labels, or ranks; of these only the pairs of labels count whose order a row tells, with
+            labels left out taken for what they were in fit (`unplaced_`). Columns of an array are
+            in the order of fit, `rank_columns_`; those of a dataframe go by their names.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
 

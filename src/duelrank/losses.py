@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 
-from duelrank._label_ranker import is_ranks, ranks_by_label
+from duelrank._label_ranker import column_names, is_ranks, ranks_by_label
 from duelrank._sklearn import MetadataRequester, check_sample_weight
 from duelrank.feedback import check_feedback
 from duelrank.rankers import predict_ranks
@@ -192,6 +192,7 @@ def partial_kendall_tau(
     >>> partial_kendall_tau([[1, 2, np.nan], [1, np.nan, np.nan]], [[1, 2, 3], [2, 3, 1]])
     array([1., 0.])
     """
+    _refuse_unsorted_names(ranks_true, ranks_pred)
     true = check_feedback(ranks_true, unplaced=unplaced, name="ranks_true").ranks
     pred = np.atleast_2d(check_ranks(ranks_pred, n_classes=true.shape[1], name="ranks_pred"))
     check_consistent_length(true, pred)
@@ -279,7 +280,7 @@ class RankingScorer(MetadataRequester):
             Query points.
         y : array-like of shape (n,) or (n, K)
             Labels, which play no part; or the true ranks, in place of `ranks_true`. Their columns
-            are named by a dataframe, or else by the ranker's `classes`.
+            are named by a dataframe, or else in the order of the ranker's fit.
         ranks_true : array-like of shape (n, K), default=None
             True ranks; columns follow ``estimator.classes_``, unless they are those of a
             dataframe and named by the labels.
@@ -296,8 +297,8 @@ class RankingScorer(MetadataRequester):
             )
         predicted = predict_ranks(estimator, X)
         ranker = _ranker_inside(estimator)
-        # What is learned from names its columns as in fit; metadata follow the sorted labels.
-        columns = getattr(ranker, "classes", None) if name == "y" else None
+        # What is learned from has its columns as in fit; metadata follow the sorted labels.
+        columns = getattr(ranker, "rank_columns_", None) if name == "y" else None
         truth = ranks_by_label(ranks_true, estimator.classes_, columns, name)
         if self.partial_measure is not None and not is_full(truth):
             told = check_feedback(
@@ -349,6 +350,11 @@ class TopKScorer(MetadataRequester):
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
         """
+        if is_ranks(y):
+            raise ValueError(
+                f"{self!r} measures labels, but y holds ranks; take kendall_tau_scorer(), or give "
+                "it the first labels."
+            )
         ranks = predict_ranks(estimator, X)
         check_consistent_length(ranks, y)
         codes = codes_from_labels(y, np.asarray(estimator.classes_), "y")
@@ -404,9 +410,21 @@ def _told_tau(true: NDArray[np.float64], pred: NDArray[np.int64]) -> NDArray[np.
     return np.divide(2 * right - told, told, out=np.full(len(true), np.nan), where=told > 0)
 
 
+def _refuse_unsorted_names(ranks_true: Any, ranks_pred: Any) -> None:
+    """Raise for columns that are named in another order than that of predicted ranks."""
+    names, others = column_names(ranks_true), column_names(ranks_pred)
+    if names is None or others == names or names == sorted(names, key=str):
+        return
+    raise ValueError(
+        f"ranks_true has columns in the order {names}, but predicted ranks have that of the sorted "
+        "labels, ranker.classes_; compare ranks_true[ranker.classes_]."
+    )
+
+
 def _check_both(
     ranks_true: ArrayLike, ranks_pred: ArrayLike
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    _refuse_unsorted_names(ranks_true, ranks_pred)
     true = check_ranks(ranks_true, name="ranks_true")
     pred = check_ranks(ranks_pred, n_classes=true.shape[-1], name="ranks_pred")
     if true.shape != pred.shape:

@@ -236,10 +236,22 @@ def _read_lists(table: pa.Table, targets: list[str]) -> list[list[Any]]:
                     f"{where} must name a label once, but row {row} (from 0) repeats {label!r}."
                 )
             before.append(label)
+    if len(targets) > 1 and _are_ranks(lists, len(targets)):
+        raise TableError(
+            f"{where} hold ranks, one column per label; a target is a column of labels, the best "
+            "first: write the label that has rank 1 into the first column, and so on."
+        )
     if len(held) > 1:
         kinds = " and ".join(f"{name!r} holds {kind}" for kind, name in held.items())
         raise TableError(f"{where} must hold labels of one type, but {kinds}.")
     return lists
+
+
+def _are_ranks(lists: list[list[Any]], n_columns: int) -> bool:
+    """Tell whether every full row is a permutation of 1..K, the number of columns."""
+    places = {str(place) for place in range(1, n_columns + 1)}
+    full = [row for row in lists if len(row) == n_columns]
+    return bool(full) and all({str(label) for label in row} == places for row in full)
 
 
 def _cells(

@@ -203,6 +203,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         What labels left out were taken for.
     n_silent_rows_ : int
         Number of rows that told nothing, because they place no label ahead of another.
+    rank_columns_ : ndarray of shape (K,)
+        The labels in the order of the columns of ranks in fit; `classes_` if it was given labels.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -291,6 +293,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
 
         self.classes_ = classes
         self.unplaced_, self.n_silent_rows_ = targets.unplaced, targets.n_silent_rows
+        self.rank_columns_ = targets.rank_columns
         self.label_order_ = np.arange(len(classes)) if self.ties == "index" else label_order
         self.duels_ = engine
         for name in ("n_features_in_", "feature_names_in_"):

@@ -21,7 +21,7 @@ array([ 2., nan,  1.])
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,8 @@ def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDAr
     Parameters
     ----------
     lists : iterable of sequences of labels
-        One list a row, best label first. The lists may differ in length and may be empty.
+        One list a row, best label first. The lists may differ in length and may be empty; None
+        and NaN at the end of a list, which fill up the rows of a table, are no labels.
     classes : array-like of shape (K,)
         All labels, in the order of the columns of the result.
 
@@ -151,7 +152,10 @@ def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDAr
     """
     column = _code_of(classes)
     if isinstance(lists, str) or hasattr(lists, "columns"):
-        raise TypeError(f"lists must be a sequence of lists of labels, got {type(lists).__name__}.")
+        rows_hint = "; pass its rows, to_numpy()" if hasattr(lists, "to_numpy") else ""
+        raise TypeError(
+            f"lists must be a sequence of lists of labels, got {type(lists).__name__}{rows_hint}."
+        )
     rows = list(lists)
     for row, labels in enumerate(rows):
         if isinstance(labels, (str, set, frozenset, dict)) or not isinstance(labels, Iterable):
@@ -160,8 +164,8 @@ def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDAr
             )
     ranks = np.full((len(rows), len(column)), np.nan)
     for row, labels in enumerate(rows):
-        for place, label in enumerate(labels, start=1):
-            code = column.get(label)
+        for place, label in enumerate(_without_end(labels), start=1):
+            code = column.get(label) if isinstance(label, Hashable) else None
             if code is None:
                 raise ValueError(
                     f"lists must hold labels of classes; row {row} holds {label!r}, "
@@ -328,6 +332,14 @@ def _code_of(classes: ArrayLike) -> dict[Any, int]:
     if not code_of or len(code_of) != len(names):
         raise ValueError(f"classes must be different labels, at least one; got {names}.")
     return code_of
+
+
+def _without_end(labels: Iterable[Any]) -> list[Any]:
+    """Return labels without the None and NaN behind the last of them."""
+    row = list(labels)
+    while row and (row[-1] is None or (isinstance(row[-1], float) and row[-1] != row[-1])):
+        row.pop()
+    return row
 
 
 def _order_from_scores(scores: NDArray[Any]) -> NDArray[np.intp]:

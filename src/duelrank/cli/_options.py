@@ -67,7 +67,8 @@ ranker_options = _together(
         type=click.Choice(ENGINES),
         default="logistic",
         show_default=True,
-        help="What fights the duels.",
+        help="What fights the duels: one fit for all (logistic, logistic-cv, stacked, stumps), or "
+        "a model of scikit-learn for each (forest, boosting).",
     ),
     click.option(
         "-C",

@@ -89,6 +89,7 @@ class Competitor(LabelRanker):
             "label_order_": label_order,
             "unplaced_": targets.unplaced,
             "n_silent_rows_": targets.n_silent_rows,
+            "rank_columns_": targets.rank_columns,
         }
         for name, value in learned.items():
             setattr(self, name, value)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from duelrank._kernel_ridge import Kernel, Regression, Solution, check_positives
 from duelrank._kernel_ridge import solve as solve_ridge
 from duelrank._pairs import beats_from_square, square
+from duelrank._threads import one_blas_thread
 from duelrank.competitors._competitor import Competitor, check_choice, check_count
 from duelrank.competitors._embeddings import (
     lehmer_codes,
@@ -146,10 +147,11 @@ class StructuredRanker(Competitor):
             )
 
         gamma = gammas[0]
-        if len(gammas) > 1:
-            errors = [regress(drawn[:SEARCH_ROWS], gamma).error for gamma in gammas]
-            gamma = gammas[int(np.argmin(errors))]
-        best = regress(drawn, gamma)
+        with one_blas_thread():
+            if len(gammas) > 1:
+                errors = [regress(drawn[:SEARCH_ROWS], gamma).error for gamma in gammas]
+                gamma = gammas[int(np.argmin(errors))]
+            best = regress(drawn, gamma)
         return {
             "gamma_": float(gamma),
             "penalty_": best.penalty,

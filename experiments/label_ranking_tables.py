@@ -46,9 +46,9 @@ def draw() -> None:
     figure = _figure(table, default, settings["duelrank"])
     results.save_figure(figure, NAME)
     plt.close(figure)
-    (results.FOLDER / f"{NAME}.md").write_text(_page(table, default))
+    (results.FOLDER / f"{NAME}.md").write_text(_page(table, default, settings["duelrank"]))
     for regime, title in REGIMES.items():
-        print(f"{title}: {_verdict(table, regime, default)}")
+        print(f"{title}: {', '.join(_verdict(table, regime, default, settings['duelrank']))}")
 
 
 def grid(
@@ -69,17 +69,20 @@ def grid(
     return sets, methods, values
 
 
-def as_good(differences: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Tell on which sets no method is better than the default by more than its own error.
+def as_good(differences: np.ndarray, errors: np.ndarray, own: Sequence[int]) -> np.ndarray:
+    """Tell on which sets no method is better than the best of some by more than its own error.
 
     Parameters
     ----------
     differences, errors : ndarrays of shape (n_sets, n_methods)
         Differences to the default, 0 for itself, and the errors that are forgiven.
+    own : sequence of int
+        Which methods are meant.
     """
     best = np.nanargmax(differences, axis=1)
     rows = np.arange(len(best))
-    return differences[rows, best] <= np.where(differences[rows, best] > 0, errors[rows, best], 0)
+    behind = differences[rows, best] - np.nanmax(differences[:, own], axis=1)
+    return behind <= np.where(behind > 0, errors[rows, best], 0)
 
 
 def average_ranks(values: np.ndarray) -> np.ndarray:
@@ -126,7 +129,7 @@ def _figure(table: Table, default: str, own: Sequence[str]) -> plt.Figure:
     return figure
 
 
-def _page(table: Table, default: str) -> str:
+def _page(table: Table, default: str, own: Sequence[str]) -> str:
     """Return all tables as Markdown."""
     parts = [
         "# Label ranking: the tables\n",
@@ -138,8 +141,13 @@ def _page(table: Table, default: str) -> str:
         "have seen: the best of a row is bold, and a ✓ stands where the recommended method is the "
         "best or behind it by no more than the best one's standard error. Sets marked η have "
         "posteriors for truths.\n",
-        "| | " + default + " is |\n|---|---|",
-        *(f"| {title} | {_verdict(table, key, default)} |" for key, title in REGIMES.items()),
+        f"On how many sets {default} are the best, are within one standard error of the best, and "
+        "within the standard error of their difference to it; and on how many some duels (linear, "
+        "forest, pairwise forest or stacked) are within one standard error of the best:\n",
+        _markdown(
+            ["", "best", "within one SE", "of the difference", "some duels within one SE"],
+            [[title, *_verdict(table, regime, default, own)] for regime, title in REGIMES.items()],
+        ),
         "\n## Average ranks\n",
         "1 is the best, among the methods that take part in all sets of a regime.\n",
         _average_ranks(table, default),
@@ -157,17 +165,19 @@ def _page(table: Table, default: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _verdict(table: Table, regime: str, default: str) -> str:
-    sets, _, difference = grid(table, regime, "difference", default)
+def _verdict(table: Table, regime: str, default: str, own: Sequence[str]) -> list[str]:
+    sets, methods, difference = grid(table, regime, "difference", default)
     _, _, se = grid(table, regime, "se", default)
     _, _, difference_se = grid(table, regime, "difference_se", default)
-    n_best = np.count_nonzero(as_good(difference, np.zeros_like(difference)))
-    n_good = np.count_nonzero(as_good(difference, se))
-    n_paired = np.count_nonzero(as_good(difference, difference_se))
-    return (
-        f"best on {n_best} of {len(sets)} sets, within one standard error of the best on {n_good} "
-        f"(of the difference's: {n_paired})"
-    )
+    alone = [methods.index(default)]
+    duels = [place for place, method in enumerate(methods) if method in own]
+    good = [
+        as_good(difference, np.zeros_like(difference), alone),
+        as_good(difference, se, alone),
+        as_good(difference, difference_se, alone),
+        as_good(difference, se, duels),
+    ]
+    return [f"{np.count_nonzero(sets_of)} of {len(sets)}" for sets_of in good]
 
 
 def _average_ranks(table: Table, default: str) -> str:
@@ -198,7 +208,7 @@ def _regime(table: Table, regime: str, default: str) -> str:
     _, _, se = grid(table, regime, "se", default)
     _, _, repeats = grid(table, regime, "repeats", default)
     _, _, difference = grid(table, regime, "difference", default)
-    good = as_good(difference, se)
+    good = as_good(difference, se, [methods.index(default)])
     # Repeats of a set are the default's; who has fewer says so.
     own_repeats = repeats[:, methods.index(default)]
     heads = [

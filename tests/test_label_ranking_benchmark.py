@@ -105,9 +105,11 @@ def test_differences_are_those_of_the_same_folds():
 def test_who_is_as_good_as_the_best():
     difference = np.array([[0, 0.01, np.nan], [0, -0.2, 0.02], [0, -1, -2], [0, 0.01, 0.03]])
     se = np.array([[1, 0.02, np.nan], [1, 1, 0.01], [1, 1, 1], [1, 1, 0.02]])
-    good = label_ranking_tables.as_good(difference, se)
+    good = label_ranking_tables.as_good(difference, se, [0])
     np.testing.assert_array_equal(good, [True, False, True, False])
-    best = label_ranking_tables.as_good(difference, np.zeros((4, 3)))
+    either = label_ranking_tables.as_good(difference, se, [0, 1])
+    np.testing.assert_array_equal(either, [True, False, True, True])
+    best = label_ranking_tables.as_good(difference, np.zeros((4, 3)), [0])
     np.testing.assert_array_equal(best, [False, False, True, False])
     ranks = label_ranking_tables.average_ranks(difference)
     np.testing.assert_allclose(ranks, [1.5, 1.5, np.nan])

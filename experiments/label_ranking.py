@@ -27,7 +27,6 @@ import numpy as np
 from scipy import stats
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -112,9 +111,8 @@ def _structured(embedding: str, **takes_part: Any) -> Method:
 
 
 def _subsets(size: int, **takes_part: Any) -> Method:
-    classifier = LogisticRegression(max_iter=200, tol=1e-3)
     return Method(
-        lambda n, regime, **options: _scaled(SubsetRanker(classifier, size=size, **options)),
+        lambda n, regime, **options: _scaled(SubsetRanker(size=size, **options)),
         **takes_part,
     )
 

@@ -18,8 +18,9 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from duelrank._parameters import check_choice
 from duelrank._sklearn import has_wrapped_fit
-from duelrank.feedback import check_feedback, feedback_from_codes, reveals_nothing, single_labels
+from duelrank.feedback import UNPLACED, as_ranks, check_feedback, reveals_nothing, single_labels
 from duelrank.rankings import (
     check_k,
     codes_from_labels,
@@ -54,9 +55,7 @@ class Targets(NamedTuple):
     @property
     def ranks(self) -> NDArray[np.float64]:
         """Return the feedback as ranks, also if it is labels."""
-        if self.feedback.ndim == 1:
-            return feedback_from_codes(self.feedback, len(self.classes))
-        return self.feedback
+        return as_ranks(self.feedback, len(self.classes))
 
 
 def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = None) -> Targets:
@@ -79,6 +78,7 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = N
         raise ValueError(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None."
         )
+    check_choice("unplaced", unplaced, UNPLACED)
     if is_ranks(y):
         return _encode_ranks(ranker, X, y, unplaced, classes)
     _refuse_lists(y)
@@ -328,8 +328,9 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             Query points.
         y : array-like of shape (n,) or (n, K)
             Labels, or ranks; of these only the pairs of labels count whose order a row tells, with
-            labels left out taken for what they were in fit (`unplaced_`). Columns of an array are
-            in the order of fit, `rank_columns_`; those of a dataframe go by their names.
+            labels left out taken as `unplaced` says (by "auto" as unknown if fit saw gaps, else by
+            what these rows look like). Columns of an array are in the order of fit,
+            `rank_columns_`; those of a dataframe go by their names.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
 

@@ -67,3 +67,12 @@ def beats_from_square(margins: NDArray[np.floating]) -> NDArray[np.bool_]:
     n_classes = margins.shape[-1]
     upper = np.triu(np.ones((n_classes, n_classes), dtype=bool), k=1)
     return np.where(upper, margins >= 0, margins > 0)
+
+
+def sides_of_labels(n_classes: int) -> NDArray[np.float64]:
+    """Return 1 where a label is the second of a duel, −1 where it is the first, else 0, (P, K)."""
+    first, second = pairs(n_classes)
+    sides = np.zeros((len(first), n_classes))
+    duels = np.arange(len(first))
+    sides[duels, second], sides[duels, first] = 1, -1
+    return sides

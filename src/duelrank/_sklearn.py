@@ -33,6 +33,7 @@ __all__ = [
     "fit_of_subestimator",
     "has_wrapped_fit",
     "is_parameter",
+    "predictor_inside",
     "route_fit_metadata",
     "routing_enabled",
     "take_metadata_rows",
@@ -103,16 +104,29 @@ def as_indexable(X: Any) -> Any:
 
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     """Return the predictor inside pipelines and searches, and X as that predictor sees it."""
+    transformers, predictor = _inside(estimator)
+    for transformer in transformers:
+        X = transformer.transform(X)
+    return predictor, X
+
+
+def predictor_inside(estimator: Any) -> Any:
+    """Return the predictor inside pipelines and searches."""
+    return _inside(estimator)[1]
+
+
+def _inside(estimator: Any) -> tuple[list[Any], Any]:
+    """Return the fitted transformers on the way to a predictor, and the predictor."""
+    transformers: list[Any] = []
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif isinstance(estimator, Pipeline):
-            for _, step in estimator.steps[:-1]:
-                if step is not None and step != "passthrough":
-                    X = step.transform(X)
-            estimator = estimator.steps[-1][1]
+            steps = [step for _, step in estimator.steps]
+            transformers += [s for s in steps[:-1] if s is not None and s != "passthrough"]
+            estimator = steps[-1]
         else:
-            return estimator, X
+            return transformers, estimator
 
 
 def is_parameter(name: str, parameter: str) -> bool:

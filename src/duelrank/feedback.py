@@ -22,12 +22,13 @@ array([[-1, -1,  0],
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from duelrank._pairs import pairs
+from duelrank._parameters import check_choice
 from duelrank.rankings import as_rows, describe_row
 
 __all__ = ["Feedback", "check_feedback", "outcomes"]
@@ -80,10 +81,7 @@ def check_feedback(
     feedback : Feedback
         The ranks in a form in which NaN says nothing.
     """
-    if not isinstance(unplaced, str) or unplaced not in UNPLACED:
-        raise ValueError(
-            f"unplaced must be one of {', '.join(map(repr, UNPLACED))}; got {unplaced!r}."
-        )
+    check_choice("unplaced", unplaced, UNPLACED)
     places = as_rows(ranks, name).astype(np.float64)
     if places.ndim != 2 or places.shape[1] < 2:
         raise ValueError(
@@ -101,6 +99,19 @@ def check_feedback(
         last = np.fmax.reduce(places, axis=1, keepdims=True, initial=0)
         places = np.where(missing, np.maximum(last, n_placed) + 1, places)
     return Feedback(places, unplaced)
+
+
+def as_ranks(feedback: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
+    """Return feedback as ranks, also if it is codes.
+
+    Parameters
+    ----------
+    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K)
+        Codes, or ranks as in `Feedback`.
+    n_classes : int
+        Number of labels K.
+    """
+    return feedback_from_codes(feedback, n_classes) if feedback.ndim == 1 else feedback
 
 
 def feedback_from_codes(codes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:

@@ -36,11 +36,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 
 from duelrank._label_ranker import column_names, is_ranks, ranks_by_label
-from duelrank._sklearn import MetadataRequester, check_sample_weight
+from duelrank._sklearn import MetadataRequester, check_sample_weight, predictor_inside
 from duelrank.feedback import check_feedback
 from duelrank.rankers import predict_ranks
 from duelrank.rankings import check_k, check_ranks, codes_from_labels, is_full
@@ -296,7 +295,7 @@ class RankingScorer(MetadataRequester):
                 "set_score_request(ranks_true=True) and pass params={'ranks_true': ranks}."
             )
         predicted = predict_ranks(estimator, X)
-        ranker = _ranker_inside(estimator)
+        ranker = predictor_inside(estimator)
         # What is learned from has its columns as in fit; metadata follow the sorted labels.
         columns = getattr(ranker, "rank_columns_", None) if name == "y" else None
         truth = ranks_by_label(ranks_true, estimator.classes_, columns, name)
@@ -433,17 +432,6 @@ def _check_both(
             f"and {pred.shape}."
         )
     return true, pred
-
-
-def _ranker_inside(estimator: Any) -> Any:
-    """Return what ranks inside pipelines and searches."""
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            estimator = estimator.steps[-1][1]
-        else:
-            return estimator
 
 
 def _unplaced(ranker: Any) -> str:

@@ -32,6 +32,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._label_ranker import LabelRanker, encode
 from duelrank._pairs import beats_from_square, n_pairs, square
+from duelrank._parameters import check_choice
 from duelrank._sklearn import (
     CallbackSupportMixin,
     as_indexable,
@@ -42,7 +43,6 @@ from duelrank._sklearn import (
     with_callbacks,
 )
 from duelrank.duels import DuelEngine, EstimatorDuels, LogisticDuels
-from duelrank.feedback import UNPLACED
 from duelrank.rankings import check_k, order_from_scores, ranks_from_scores
 from duelrank.tournaments import Tournaments
 from duelrank.tournaments._aggregation import (
@@ -272,9 +272,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         self : DuelRanker
             The fitted ranker.
         """
-        _check_choice("aggregation", self.aggregation, AGGREGATIONS)
-        _check_choice("ties", self.ties, TIES)
-        _check_choice("unplaced", self.unplaced, UNPLACED)
+        check_choice("aggregation", self.aggregation, AGGREGATIONS)
+        check_choice("ties", self.ties, TIES)
         if not (self.n_jobs is None or isinstance(self.n_jobs, Integral)):
             raise ValueError(f"n_jobs must be an integer or None, got {self.n_jobs!r}.")
         engine = self._make_engine()
@@ -491,8 +490,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
     def _check_points(self, X: Any) -> Any:
         """Check what can be told without knowing what the engine takes: shape and names."""
         check_is_fitted(self)
-        _check_choice("aggregation", self.aggregation, AGGREGATIONS)
-        _check_choice("ties", self.ties, TIES)
+        check_choice("aggregation", self.aggregation, AGGREGATIONS)
+        check_choice("ties", self.ties, TIES)
         X = as_indexable(X)
         if hasattr(self, "n_features_in_"):
             if len(X.shape) < 2:
@@ -598,11 +597,6 @@ def _refuse_class_weights(name: str, grid: Any) -> None:
                     f"{name} must not hold dictionaries for class_weight: inside a duel, labels "
                     "have other names. Search over the DuelRanker instead."
                 )
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
 def _blocks(n_rows: int, rows_at_once: int) -> Iterator[slice]:

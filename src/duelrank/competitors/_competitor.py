@@ -6,8 +6,6 @@ fit, so wherever it prefers the lower of two codes, chance does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -121,15 +119,3 @@ class Competitor(LabelRanker):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")
-
-
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise unless a parameter is one of the choices."""
-    if not isinstance(value, str) or value not in tuple(choices):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
-
-
-def check_count(name: str, value: Any) -> None:
-    """Raise unless a parameter is a positive integer."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}.")

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from duelrank.competitors._competitor import Competitor, check_choice, check_count
+from duelrank._parameters import check_choice, check_count
+from duelrank.competitors._competitor import Competitor
 from duelrank.consensus._groups import duels_won_by_group
 from duelrank.consensus._medians import MEDIANS
 from duelrank.consensus._plackett_luce import early_ties, plackett_luce_weights

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from duelrank._kernel_ridge import Kernel, Regression, Solution, check_positives
 from duelrank._kernel_ridge import solve as solve_ridge
 from duelrank._pairs import beats_from_square, square
+from duelrank._parameters import check_choice, check_count
 from duelrank._threads import one_blas_thread
-from duelrank.competitors._competitor import Competitor, check_choice, check_count
+from duelrank.competitors._competitor import Competitor
 from duelrank.competitors._embeddings import (
     lehmer_codes,
     permutation_matrices,

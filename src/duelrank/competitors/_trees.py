@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from duelrank.competitors._competitor import Competitor, check_choice
+from duelrank._parameters import check_choice
+from duelrank.competitors._competitor import Competitor
 from duelrank.competitors._embeddings import expected_places
 from duelrank.consensus._groups import duels_won_by_cell
 from duelrank.consensus._medians import MEDIANS

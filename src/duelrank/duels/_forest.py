@@ -13,7 +13,6 @@ the trees.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from numbers import Integral, Real
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,7 +22,8 @@ from scipy import sparse
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._pairs import pairs
+from duelrank._pairs import sides_of_labels
+from duelrank._parameters import check_count, check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import bootstrap_weights, with_callbacks
 from duelrank.duels._protocol import Engine
@@ -223,12 +223,9 @@ class ForestDuels(Engine):
         return margins
 
     def _check_settings(self) -> None:
-        for name in ("n_estimators", "max_samples"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}.")
-        if not isinstance(self.shrinkage, Real) or not 0 < float(self.shrinkage) < np.inf:
-            raise ValueError(f"shrinkage must be a positive number, got {self.shrinkage!r}.")
+        check_count("n_estimators", self.n_estimators)
+        check_count("max_samples", self.max_samples)
+        check_positive("shrinkage", self.shrinkage)
 
     def _mean(self, leaves: NDArray[np.integer], counts: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Average the probabilities in the leaves of points, (n, T), over the trees that count."""
@@ -322,11 +319,7 @@ class _Nodes:
 
 def _net_wins(decided: NDArray[np.int8], n_classes: int) -> NDArray[np.float64]:
     """Count the duels that every label wins minus those it loses, (n, K)."""
-    first, second = pairs(n_classes)
-    sides = np.zeros((len(first), n_classes))
-    sides[np.arange(len(first)), second] = 1
-    sides[np.arange(len(first)), first] = -1
-    return decided @ sides
+    return decided @ sides_of_labels(n_classes)
 
 
 def _log_odds(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

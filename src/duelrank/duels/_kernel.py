@@ -9,7 +9,6 @@ the width of the kernel are chosen.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from duelrank._kernel_ridge import (
     check_positives,
     solve,
 )
+from duelrank._parameters import check_count
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
@@ -128,10 +128,7 @@ class KernelDuels(Engine):
         self : KernelDuels
             The fitted engine.
         """
-        n_components = self.n_components
-        is_count = isinstance(n_components, Integral) and not isinstance(n_components, bool)
-        if not is_count or n_components < 1:
-            raise ValueError(f"n_components must be a positive integer, got {n_components!r}.")
+        check_count("n_components", self.n_components)
         gammas = check_positives("gammas", self.gammas)
         alphas = np.logspace(-5, 3, 17)
         if self.alphas is not None:
@@ -149,7 +146,7 @@ class KernelDuels(Engine):
         scale[scale == 0] = 1
         points = (points - mean) / scale
         drawn = check_random_state(self.random_state).permutation(len(points))
-        centres = points[drawn[:n_components]]
+        centres = points[drawn[: self.n_components]]
         few = drawn[:MOST_ROWS_TO_CHOOSE]
         progress = Progress(self, len(gammas) + 1, "kernel", verbose=False)
         with one_blas_thread(), progress:

@@ -12,7 +12,8 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._pairs import n_pairs, pairs
+from duelrank._pairs import n_pairs, pairs, sides_of_labels
+from duelrank._parameters import check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
@@ -22,8 +23,7 @@ from duelrank.duels._logistic_rows import (
     ClassWeights,
     Plan,
     RowTable,
-    check_positive,
-    check_rows,
+    check_logistic_rows,
     check_settings,
     drop_weightless,
     duel_blocks,
@@ -165,9 +165,7 @@ class LinearDuels(Engine):
                 expected[rows] = chance + as_second
 
         if few:  # all duels are one run, and a product sums over them: second minus first label
-            sides = np.zeros((len(first), n_classes), dtype=dtype)
-            sides[np.arange(len(first)), second] = 1
-            sides[np.arange(len(first)), first] = -1
+            sides = sides_of_labels(n_classes).astype(dtype)
         step = FEW_LABELS_ROWS if few else WIN_ROWS
         with crew() as threads:
             starts = range(0, X.shape[0], step)
@@ -291,7 +289,7 @@ class LogisticDuels(LinearDuels):
         """
         check_positive("C", self.C)
         check_settings(self)
-        X, feedback, weights = check_rows(self, X, codes, n_classes, sample_weight)
+        X, feedback, weights = check_logistic_rows(self, X, codes, n_classes, sample_weight)
         weights, X, feedback = drop_weightless(weights, X, feedback)
         grouped = GroupedRows(feedback, n_classes)
         sides = count_sides(feedback, n_classes, weights)

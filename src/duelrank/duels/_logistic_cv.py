@@ -16,6 +16,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from duelrank._pairs import n_pairs
+from duelrank._parameters import check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank.duels._logistic import (
@@ -37,8 +38,7 @@ from duelrank.duels._logistic_rows import (
     ClassWeights,
     Plan,
     RowTable,
-    check_positive,
-    check_rows,
+    check_logistic_rows,
     check_settings,
     drop_weightless,
     duel_blocks,
@@ -170,7 +170,7 @@ class LogisticDuelsCV(LinearDuels):
         check_settings(self)
         if self.scoring not in SCORINGS:
             raise ValueError(f"scoring must be one of {SCORINGS}, got {self.scoring!r}.")
-        X, feedback, weights = check_rows(self, X, codes, n_classes, sample_weight)
+        X, feedback, weights = check_logistic_rows(self, X, codes, n_classes, sample_weight)
         train, test = _split(self.cv, X, feedback)
         weights, X, feedback, train, test = drop_weightless(weights, X, feedback, train, test)
         folds = Folds(train, test)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
-from sklearn.utils.validation import check_consistent_length, validate_data
 
 from duelrank._pairs import pairs
-from duelrank._sklearn import check_sample_weight
+from duelrank._parameters import check_count, check_positive
 from duelrank.duels._logistic_groups import Group, GroupedRows
 from duelrank.duels._logistic_objective import Block, Crew, Floats
 from duelrank.duels._logistic_preconditioner import (
@@ -22,7 +20,7 @@ from duelrank.duels._logistic_preconditioner import (
     Preconditioner,
     own_hessians_pay,
 )
-from duelrank.duels._protocol import check_codes
+from duelrank.duels._sides import check_rows
 
 LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
 
@@ -316,18 +314,11 @@ class ClassWeights(NamedTuple):
         return np.stack([by_code[side[duels]] for side in pairs(self.n_classes)])
 
 
-def check_positive(name: str, value: Any) -> None:
-    """Check that a parameter is a positive finite number."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
-
-
 def check_settings(engine: Any) -> None:
     """Check the parameters that all logistic engines share."""
     check_positive("tol", engine.tol)
     check_positive("working_memory", engine.working_memory)
-    if not isinstance(engine.max_iter, Integral) or engine.max_iter < 1:
-        raise ValueError(f"max_iter must be a positive integer, got {engine.max_iter!r}.")
+    check_count("max_iter", engine.max_iter)
     weights = engine.class_weight
     if not (weights is None or weights == "balanced" or isinstance(weights, dict)):
         raise ValueError(f"class_weight must be None, 'balanced' or a dictionary, got {weights!r}.")
@@ -338,16 +329,13 @@ def check_settings(engine: Any) -> None:
         raise ValueError(f"dtype must be None, 'float32' or 'float64', got {engine.dtype!r}.")
 
 
-def check_rows(
+def check_logistic_rows(
     engine: Any, X: Any, codes: Any, n_classes: int, sample_weight: Any
 ) -> tuple[Any, NDArray[Any], Floats | None]:
-    """Validate training data: rows, their feedback and weights."""
-    feedback = check_codes(codes, n_classes)
-    check_consistent_length(X, feedback)
-    weights = None if sample_weight is None else check_sample_weight(sample_weight, feedback)
+    """Validate training data: rows, dense or sparse, their feedback, and weights if any."""
     dtype = (np.float64, np.float32) if engine.dtype is None else np.dtype(engine.dtype)
-    X = validate_data(engine, X, accept_sparse="csr", dtype=dtype)
-    return X, feedback, weights
+    rows = check_rows(engine, X, codes, n_classes, sample_weight, accept_sparse="csr", dtype=dtype)
+    return rows.X, rows.feedback, None if sample_weight is None else rows.weights
 
 
 def drop_weightless(weights: Floats | None, *arrays: Any) -> tuple[Floats | None, *tuple[Any, ...]]:

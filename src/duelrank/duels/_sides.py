@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from duelrank._pairs import pairs
 from duelrank._sklearn import check_sample_weight
 from duelrank.duels._protocol import check_codes
-from duelrank.feedback import duels_won, feedback_from_codes, outcomes
+from duelrank.feedback import as_ranks, duels_won, outcomes
 
 
 class Rows(NamedTuple):
@@ -37,8 +37,7 @@ class Rows(NamedTuple):
 
     def ranks(self, n_classes: int) -> NDArray[np.float64]:
         """Return the feedback as ranks, also if it is codes."""
-        codes = self.feedback
-        return feedback_from_codes(codes, n_classes) if codes.ndim == 1 else codes
+        return as_ranks(self.feedback, n_classes)
 
     def decided(self, n_classes: int) -> NDArray[np.int8]:
         """Tell who wins which duel, (n, P), as `duelrank.feedback.outcomes` does."""

@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from duelrank._sklearn import as_indexable, check_sample_weight, take_rows
+from duelrank._sklearn import as_indexable, check_sample_weight, predictor_inside, take_rows
 from duelrank.rankings import codes_from_labels
 
 __all__ = [
-    "check_choice",
     "check_classes",
     "codes_of",
     "model_name",
@@ -106,13 +104,4 @@ def weights_of(sample_weight: Any, codes: NDArray[np.intp]) -> NDArray[np.float6
 
 def model_name(estimator: Any) -> str:
     """Return the class name of the predictor inside pipelines and searches."""
-    while hasattr(estimator, "best_estimator_") or isinstance(estimator, Pipeline):
-        is_pipeline = isinstance(estimator, Pipeline)
-        estimator = estimator.steps[-1][1] if is_pipeline else estimator.best_estimator_
-    return type(estimator).__name__
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise unless the value is one of the choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+    return type(predictor_inside(estimator)).__name__

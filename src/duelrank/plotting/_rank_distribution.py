@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from duelrank._parameters import check_choice
 from duelrank.plotting._canvas import display_names, legend_below, row_height
 from duelrank.plotting._heat_map import heat_map, heat_map_axes, write_values
 from duelrank.plotting._points import (
-    check_choice,
     check_classes,
     codes_of,
     model_name,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from duelrank._parameters import check_choice
 from duelrank._sklearn import unwrap
 from duelrank.plotting._canvas import curve_style, legend_name, new_axes, style
 from duelrank.plotting._points import (
-    check_choice,
     check_classes,
     codes_of,
     model_name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from duelrank.plotting._points import check_choice
+from duelrank._parameters import check_choice
 
 __all__ = [
     "STATEMENTS",

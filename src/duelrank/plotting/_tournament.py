@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from duelrank._pairs import beats_from_square
+from duelrank._parameters import check_choice
 from duelrank._sklearn import as_indexable, take_rows, unwrap
 from duelrank.plotting._canvas import display_names
 from duelrank.plotting._heat_map import heat_map, heat_map_axes, write_values
@@ -27,7 +28,6 @@ from duelrank.plotting._ladder import (
     ladder_axes,
     name_rungs,
 )
-from duelrank.plotting._points import check_choice
 from duelrank.rankings import order_from_scores
 from duelrank.tournaments import Tournaments
 from duelrank.tournaments._aggregation import aggregate

@@ -1,0 +1,27 @@
+"""Checks of parameters: one sentence that names the parameter, what came and what is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise unless a parameter is one of the choices."""
+    if not isinstance(value, str) or value not in tuple(choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise unless a parameter is a positive integer."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Check that a parameter is a positive finite number."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")

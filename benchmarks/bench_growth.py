@@ -32,16 +32,16 @@ sys.path.insert(0, {folder!r})
 from bench_many_labels import clusters
 from side_by_side import best_of
 from duelrank import LogisticDuels
-from duelrank.duels import _logistic_solver as solver
+from duelrank.duels._logistic_held import HeldProblems
 
 flops = 0
-evaluate, times = solver._evaluate, solver._hessian_times
 
-def counted(function):
-    def call(batch, *arguments):
+def counted(method):
+    def call(problems, *arguments):
         global flops
-        flops += 4 * sum(b.n_rows * b.problems.size for b in batch.blocks) * ({features} + 1)
-        return function(batch, *arguments)
+        blocks = problems.batch.blocks
+        flops += 4 * sum(b.n_rows * b.problems.size for b in blocks) * ({features} + 1)
+        return method(problems, *arguments)
     return call
 
 X, y = clusters({labels}, {rows} // {labels}, {features})
@@ -50,7 +50,8 @@ tracemalloc.start()
 LogisticDuels().fit(X, y, {labels})
 peak = tracemalloc.get_traced_memory()[1]
 tracemalloc.stop()
-solver._evaluate, solver._hessian_times = counted(evaluate), counted(times)
+HeldProblems.evaluate = counted(HeldProblems.evaluate)
+HeldProblems.hessian_times = counted(HeldProblems.hessian_times)
 LogisticDuels().fit(X, y, {labels})
 print(json.dumps([seconds, peak / 2**20, flops]))
 """

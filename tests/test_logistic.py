@@ -14,9 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, LogisticDuelsCV, pairs
 from duelrank.datasets import load_images
-from duelrank.duels._logistic_objective import Batch, Block, Crew
+from duelrank.duels._logistic_held import HeldProblems
+from duelrank.duels._logistic_objective import Block, Crew
 from duelrank.duels._logistic_rows import tiles
-from duelrank.duels._logistic_solver import _evaluate
+from duelrank.duels._logistic_solver import _with_penalty
 
 TIGHT = 1e-11
 
@@ -139,15 +140,16 @@ def test_gradients_numerically(rng):
         )
         for problems, weights in [([0, 1], None), ([1, 2], rng.random((1, 7))), ([0, 2], None)]
     ]
-    batch = Batch(blocks, 3)
+    problems = HeldProblems(blocks, 3, Crew(None, 1))
     penalty = np.array([1.0, 0.5, 0.0])
     weights = rng.normal(size=(3, 3))
 
     def evaluate(w):
-        return _evaluate(batch, w.reshape(3, 3), penalty, np.float64, Crew(None, 1))
+        at = problems.evaluate(w.reshape(3, 3), np.float64)
+        return _with_penalty(at, penalty, problems.crew)
 
-    numeric = approx_fprime(weights.ravel(), lambda w: evaluate(w).value.sum(), 1e-7)
-    np.testing.assert_allclose(evaluate(weights).gradient.ravel(), numeric, atol=1e-5)
+    numeric = approx_fprime(weights.ravel(), lambda w: evaluate(w)[0].sum(), 1e-7)
+    np.testing.assert_allclose(evaluate(weights)[1].ravel(), numeric, atol=1e-5)
 
 
 def test_gradient_vanishes_at_the_solution(digits):

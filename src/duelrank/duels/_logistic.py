@@ -18,6 +18,7 @@ from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
 from duelrank.duels._logistic_groups import GroupedRows
+from duelrank.duels._logistic_held import HeldProblems
 from duelrank.duels._logistic_objective import Floats, crew, stack, wrong_side
 from duelrank.duels._logistic_rows import (
     ClassWeights,
@@ -315,14 +316,14 @@ class LogisticDuels(LinearDuels):
                 everyone = np.ones((1, 1), dtype=bool)
                 blocks = duel_blocks(table, grouped, duels, self.C, class_weights, everyone)
                 solution = solve(
-                    stack(blocks),
+                    HeldProblems(stack(blocks), len(duels), threads),
                     table.penalty,
                     np.zeros((len(duels), len(table.penalty))),
                     tol=self.tol,
                     max_iter=self.max_iter,
                     crew=threads,
                     preconditioner=plan.preconditioner(table.penalty, len(duels), cold=True),
-                    on_iteration=progress.step if one else lambda: None,
+                    on_iteration=lambda _: progress.step() if one else None,
                 )
                 coef[duels], intercept[duels] = table.unscale(solution.weights)
                 decrement[duels], n_iter[duels] = solution.decrement, solution.n_iter

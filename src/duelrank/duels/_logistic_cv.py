@@ -26,6 +26,7 @@ from duelrank.duels._logistic import (
     warn_unless_converged,
 )
 from duelrank.duels._logistic_groups import GroupedRows
+from duelrank.duels._logistic_held import HeldProblems
 from duelrank.duels._logistic_objective import (
     Block,
     Crew,
@@ -43,7 +44,7 @@ from duelrank.duels._logistic_rows import (
     drop_weightless,
     duel_blocks,
 )
-from duelrank.duels._logistic_solver import Solution, solve
+from duelrank.duels._logistic_solver import State, solve
 from duelrank.duels._sides import count_sides, top_labels
 
 SCORINGS = ("accuracy", "balanced_accuracy", "neg_log_loss")
@@ -314,9 +315,7 @@ class _Models(NamedTuple):
             progress.step()
         return scores, decrement, averages
 
-    def on_all_rows(
-        self, duels: NDArray[np.intp], C: Floats, start: Floats, tol: float
-    ) -> Solution:
+    def on_all_rows(self, duels: NDArray[np.intp], C: Floats, start: Floats, tol: float) -> State:
         """Fit every duel with its own C."""
         everyone = np.ones((self.folds.n_patterns, 1), dtype=bool)
         return self._solve(stack(self._blocks(duels, C, everyone)), start, tol, cold=False)
@@ -326,10 +325,10 @@ class _Models(NamedTuple):
     ) -> list[Block]:
         return duel_blocks(self.table, self.grouped, duels, C, self.class_weights, takes_part)
 
-    def _solve(self, blocks: list[Block], start: Floats, tol: float, cold: bool) -> Solution:
+    def _solve(self, blocks: list[Block], start: Floats, tol: float, cold: bool) -> State:
         penalty = self.table.penalty
         return solve(
-            blocks,
+            HeldProblems(blocks, len(start), self.threads),
             penalty,
             start,
             tol=tol,

@@ -195,10 +195,11 @@ class Batch:
         total: Floats = self.collect(part, crew)[:, :-1].sum(axis=0)
         return total
 
-    def shares(self) -> list[slice]:
-        """Cut the problems into shares whose vectors fit in a cache."""
-        starts = range(0, self.n_problems, PROBLEMS_AT_ONCE)
-        return [slice(start, min(start + PROBLEMS_AT_ONCE, self.n_problems)) for start in starts]
+
+def shares_of(n_problems: int) -> list[slice]:
+    """Cut problems into shares whose vectors fit in a cache."""
+    starts = range(0, n_problems, PROBLEMS_AT_ONCE)
+    return [slice(start, min(start + PROBLEMS_AT_ONCE, n_problems)) for start in starts]
 
 
 def stack(blocks: list[Block]) -> list[Block]:

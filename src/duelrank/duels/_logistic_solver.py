@@ -1,9 +1,9 @@
 """Newton's method for many logistic problems at once.
 
 Every iteration computes the gradients of all problems that have not converged, solves for their
-Newton directions by preconditioned conjugate gradients, and searches along them. All of it runs
-through the matrix products of blocks of rows (`_logistic_objective`), so the cost is data passes;
-what is done to save them:
+Newton directions by preconditioned conjugate gradients, and searches along them. What it needs of
+the rows it asks `Problems` for, which hold them (`_logistic_held`) or take passes over blocks of
+them (`_logistic_passes`). The cost is these data passes; what is done to save them:
 
 - *two stages*: the way to the neighbourhood of the solutions is gone in single precision; only the
   last step or two take gradients in double precision, and their Hessians stay in single;
@@ -22,24 +22,13 @@ would gain. It is measured before the last step, so the error that remains is sm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank.duels._logistic_objective import (
-    Batch,
-    Block,
-    Crew,
-    Floats,
-    curvature,
-    curve_times,
-    folded_margins,
-    loss,
-    pull,
-    stack,
-    wrong_side,
-)
+from duelrank.duels._logistic_objective import Crew, Floats, shares_of
 from duelrank.duels._logistic_preconditioner import Preconditioner
 
 # Conjugate gradients stop when the preconditioned residual has shrunk so far: little is asked for
@@ -67,35 +56,124 @@ class Stage(NamedTuple):
     budget: int  # most iterations
 
 
-class Solution(NamedTuple):
-    """Weights (Q, d), relative Newton decrements (Q,) and iterations (Q,) of all problems."""
+# Sums over all rows, asked for some of the problems at a time: so their vectors stay in a cache.
+Sums = Callable[[slice], Floats]
+
+
+class Evaluation(NamedTuple):
+    """The losses of Q problems at some weights, without the penalty.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (Q, d)
+        The weights.
+    value : ndarray of shape (Q,)
+        The losses.
+    gradient : Sums
+        Their gradients, (Q, d).
+    rows : anything
+        What the problems remember of their rows.
+    """
+
+    weights: Floats
+    value: Floats
+    gradient: Sums
+    rows: Any
+
+
+class Problems(Protocol):
+    """Logistic problems, as the solver sees them."""
+
+    precise: bool  # whether gradients can be had in double precision
+
+    def evaluate(self, weights: Floats, dtype: type) -> Evaluation:
+        """Return losses and gradients at weights (Q, d), in single or double precision."""
+
+    def hessian_times(self, at: Evaluation, vectors: Floats, live: NDArray[np.bool_]) -> Sums:
+        """Return the Hessians of the losses times vectors (Q, d), in single precision.
+
+        For problems that are not live it is anything finite.
+        """
+
+    def slopes_along(self, at: Evaluation, direction: Floats) -> Callable[[Floats], Floats]:
+        """Return a function of step lengths (Q,): the slopes of the losses after these steps."""
+
+    def teach(
+        self, preconditioner: Preconditioner, active: NDArray[np.intp], at: Evaluation
+    ) -> None:
+        """Let a preconditioner learn the curvatures, `active` being the problems' numbers."""
+
+    def only(self, active: NDArray[np.intp]) -> Problems:
+        """Return some of the problems that there were at first, by their numbers."""
+
+
+@dataclass
+class State:
+    """How far Q problems have come.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (Q, d)
+        Their weights.
+    decrement : ndarray of shape (Q,)
+        Relative Newton decrements before the last step; infinite before the first.
+    n_iter : ndarray of int, of shape (Q,)
+        Iterations.
+    done : ndarray of bool, of shape (Q,)
+        Which problems are through with the current stage.
+    stage : int
+        Number of the stage.
+    iterations, iterations_in_stage : int
+        Iterations in which any problem took part.
+    """
 
     weights: Floats
     decrement: Floats
     n_iter: NDArray[np.intp]
+    done: NDArray[np.bool_]
+    stage: int = 0
+    iterations: int = 0
+    iterations_in_stage: int = 0
+
+    @classmethod
+    def at(cls, weights: Floats) -> State:
+        """Start from some weights."""
+        n_problems = len(weights)
+        return cls(
+            weights.astype(np.float64),
+            np.full(n_problems, np.inf),
+            np.zeros(n_problems, dtype=np.intp),
+            np.zeros(n_problems, dtype=bool),
+        )
+
+    def enter(self, stage: int) -> None:
+        """Go on to another stage."""
+        self.stage, self.iterations_in_stage = stage, 0
+        self.done[:] = False
 
 
 def solve(
-    blocks: list[Block],
+    problems: Problems,
     penalty: Floats,
-    start: Floats,
+    start: Floats | State,
     *,
     tol: float,
     max_iter: int,
     crew: Crew,
     preconditioner: Preconditioner,
-    on_iteration: Callable[[], None] = lambda: None,
-) -> Solution:
+    on_iteration: Callable[[State], None] = lambda state: None,
+) -> State:
     """Minimise all problems.
 
     Parameters
     ----------
-    blocks : list of Block
-        The rows. Without double precision copies, gradients are in single precision.
+    problems : Problems
+        The problems.
     penalty : ndarray of shape (d,)
         Penalty of every weight; 0 for an intercept.
-    start : ndarray of shape (Q, d)
-        Where to start; zeros if nothing better is known.
+    start : ndarray of shape (Q, d), or State
+        Where to start, zeros if nothing better is known; or how far the problems have come, which
+        is changed in place.
     tol : float
         Relative Newton decrement below which a problem has converged.
     max_iter : int
@@ -105,28 +183,29 @@ def solve(
     preconditioner : Preconditioner
         Learns while the problems are solved.
     on_iteration : callable
-        Called after every iteration.
+        Called after every iteration with the state.
 
     Returns
     -------
-    solution : Solution
+    state : State
         A problem has converged if its decrement is at most `tol`; one that has not may have gone
         through fewer than `max_iter` iterations.
     """
-    weights = start.astype(np.float64)
-    decrement = np.full(len(weights), np.inf)
-    n_iter = np.zeros(len(weights), dtype=np.intp)
-    iterations = 0
-    for stage in _stages(blocks[0].double is not None, tol, max_iter):
-        budget = min(stage.budget, max_iter - iterations)
-        for active, reached in _newton(
-            blocks, penalty, weights, stage, budget, preconditioner, crew
+    state = start if isinstance(start, State) else State.at(start)
+    stages = _stages(problems.precise, tol, max_iter)
+    for number in range(state.stage, len(stages)):
+        if number > state.stage:
+            state.enter(number)
+        budget = min(stages[number].budget - state.iterations_in_stage, max_iter - state.iterations)
+        for active, decrement in _newton(
+            problems, penalty, state, stages[number], budget, preconditioner, crew
         ):
-            decrement[active] = reached
-            n_iter[active] += 1
-            iterations += 1
-            on_iteration()
-    return Solution(weights, decrement, n_iter)
+            state.decrement[active] = decrement
+            state.n_iter[active] += 1
+            state.iterations += 1
+            state.iterations_in_stage += 1
+            on_iteration(state)
+    return state
 
 
 def _stages(double: bool, tol: float, max_iter: int) -> list[Stage]:
@@ -144,48 +223,49 @@ def _stages(double: bool, tol: float, max_iter: int) -> list[Stage]:
 
 
 def _newton(
-    blocks: list[Block],
+    problems: Problems,
     penalty: Floats,
-    all_weights: Floats,
+    state: State,
     stage: Stage,
     budget: int,
     preconditioner: Preconditioner,
     crew: Crew,
 ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
-    """Move `all_weights` until every decrement is below the tolerance.
+    """Move the weights of all problems that are not done until their decrements are small enough.
 
     Yields the problems that took part in an iteration and their decrements.
     """
-    n_all = len(all_weights)
-    active = np.arange(n_all)
-    going = np.ones(n_all, dtype=bool)
-    progress = _Progress(n_all)
-    batch = Batch(blocks, n_all)
+    active = np.flatnonzero(~state.done)
+    if len(active) == 0:
+        return
+    going = np.ones(len(active), dtype=bool)
+    progress = _Progress(len(state.done))
+    some = problems if len(active) == len(state.done) else problems.only(active)
     for _ in range(budget):
-        weights = all_weights[active]
-        at = _evaluate(batch, weights, penalty, stage.dtype, crew)
-        preconditioner.update(batch, active, at.curved, crew)
+        weights = state.weights[active]
+        at = some.evaluate(weights, stage.dtype)
+        value, gradient = _with_penalty(at, penalty, crew)
+        some.teach(preconditioner, active, at)
         direction, unsolved = _directions(
-            batch, active, going, at, penalty, stage, preconditioner, crew
+            some, active, going, at, value, gradient, penalty, stage, preconditioner, crew
         )
-        slope = np.einsum("qj,qj->q", at.gradient, direction)
-        decrement = np.where(going, 0.5 * (np.abs(slope) + unsolved) / at.value, 0)
+        slope = np.einsum("qj,qj->q", gradient, direction)
+        decrement = np.where(going, 0.5 * (np.abs(slope) + unsolved) / value, 0)
         step: Floats = np.ones(len(active))
         if np.any(decrement > SEARCH_ABOVE):
-            step = _search(batch, at.margins, weights, direction, slope, penalty, crew)
-        all_weights[active] = weights + step[:, np.newaxis] * direction
-        yield active[going], decrement[going]
+            step = _search(some, at, direction, slope, penalty)
+        state.weights[active] = weights + step[:, np.newaxis] * direction
+        taking_part = going
+        going = going & (decrement > stage.tol) & ~progress.stuck(active, decrement, value)
+        state.done[active] = ~going
+        yield active[taking_part], decrement[taking_part]
 
-        going = going & (decrement > stage.tol) & ~progress.stuck(active, decrement, at.value)
         if not going.any():
             return
-        # Leaving means stacking anew: only when it saves more than it costs.
+        # Leaving means arranging rows anew: only when it saves more than it costs.
         if going.mean() < WORTH_LEAVING:
             active = active[going]
-            keep = np.zeros(n_all, dtype=bool)
-            keep[active] = True
-            parts = [part for block in blocks for part in block.of_problems(keep)]
-            batch = Batch(stack(parts), len(active))
+            some = problems.only(active)
             going = np.ones(len(active), dtype=bool)
 
 
@@ -210,49 +290,27 @@ class _Progress:
         return stuck
 
 
-class _Evaluation(NamedTuple):
-    """Objective (Q,) and gradient (Q, d) of all problems; of every block margins and curvatures."""
+def _with_penalty(at: Evaluation, penalty: Floats, crew: Crew) -> tuple[Floats, Floats]:
+    """Return objectives (Q,) and gradients (Q, d)."""
+    value = at.value.copy()
+    gradient = np.empty_like(at.weights)
 
-    value: Floats
-    gradient: Floats
-    margins: list[Floats]
-    curved: list[Floats]
+    def add(q: slice) -> None:
+        pull_back = at.weights[q] * penalty
+        value[q] += 0.5 * np.einsum("qj,qj->q", at.weights[q], pull_back)
+        np.add(at.gradient(q), pull_back, out=gradient[q])
 
-
-def _evaluate(
-    batch: Batch, weights: Floats, penalty: Floats, dtype: type, crew: Crew
-) -> _Evaluation:
-    margins: list[Any] = [None] * len(batch.blocks)
-    curved: list[Any] = [None] * len(batch.blocks)
-    losses: list[Any] = [None] * len(batch.blocks)
-    precise: Floats = weights.astype(dtype, copy=False)
-
-    def part(b: int, block: Block) -> Floats:
-        margins[b] = folded_margins(block, precise, dtype)
-        wrong = wrong_side(margins[b])
-        block.blank(wrong)
-        losses[b] = loss(block, wrong)
-        curved[b] = curvature(block, wrong)
-        return pull(block, wrong)
-
-    pulls = batch.collect(part, crew, dtype=dtype, width=(weights.shape[1],))
-    gradient = np.empty_like(weights)
-    value = batch.sum(lambda b, _: losses[b], crew)
-
-    def add_penalty(q: slice) -> None:
-        pull_back = weights[q] * penalty
-        value[q] += 0.5 * np.einsum("qj,qj->q", weights[q], pull_back)
-        np.add(pulls[:, q].sum(axis=0), pull_back, out=gradient[q])
-
-    crew.map(add_penalty, batch.shares())
-    return _Evaluation(np.maximum(value, np.finfo(np.float64).tiny), gradient, margins, curved)
+    crew.map(add, shares_of(len(value)))
+    return np.maximum(value, np.finfo(np.float64).tiny), gradient
 
 
 def _directions(
-    batch: Batch,
+    problems: Problems,
     active: NDArray[np.intp],
     going: NDArray[np.bool_],
-    at: _Evaluation,
+    at: Evaluation,
+    value: Floats,
+    gradient: Floats,
     penalty: Floats,
     stage: Stage,
     preconditioner: Preconditioner,
@@ -263,27 +321,27 @@ def _directions(
     Returns x and what its residual r leaves open, rᵀM⁻¹r with M the preconditioner: gᵀH⁻¹g is
     about −gᵀx plus that. Where M has lost its definiteness, nothing is known: infinity.
     """
-    shares = batch.shares()
+    shares = shares_of(len(active))
     penalty = penalty.astype(np.float32)
-    residual = np.empty(at.gradient.shape, dtype=np.float32)
+    residual = np.empty(gradient.shape, dtype=np.float32)
     conjugate = np.empty_like(residual)
     solution = np.zeros_like(residual)
     gain = np.empty(len(active), dtype=np.float32)
 
     def begin(q: slice) -> None:
-        residual[q] = -at.gradient[q]
+        residual[q] = -gradient[q]
         conjugate[q] = preconditioner.apply(residual[q], active[q])
         gain[q] = np.einsum("qj,qj->q", residual[q], conjugate[q])
 
     crew.map(begin, shares)
     unsolved = np.where(gain < 0, np.inf, gain)
-    forcing = np.where(gain > 2 * NEAR * at.value, FORCING_FAR, stage.forcing)
+    forcing = np.where(gain > 2 * NEAR * value, FORCING_FAR, stage.forcing)
     enough = (forcing**2 * gain).astype(np.float32)
     live = going & (gain > 0)
 
     def advance(q: slice) -> None:
-        image = parts[:, q].sum(axis=0)
-        image += penalty * conjugate[q]
+        image = penalty * conjugate[q]
+        image += product(q)
         bend = np.einsum("qj,qj->q", conjugate[q], image)
         live[q] &= bend > 0
         length = np.divide(gain[q], bend, out=np.zeros_like(bend), where=live[q])[:, np.newaxis]
@@ -302,7 +360,7 @@ def _directions(
     inner = 0
     while inner < stage.most_inner and live.sum() > stage.stragglers * still:
         inner += 1
-        parts = _hessian_times(batch, at.curved, conjugate, live, crew)
+        product = problems.hessian_times(at, conjugate, live)
         crew.map(advance, shares)
     preconditioner.needed(inner)
     lost = ~np.isfinite(solution).all(axis=1)
@@ -310,57 +368,20 @@ def _directions(
     return solution.astype(np.float64), unsolved.astype(np.float64)
 
 
-def _hessian_times(
-    batch: Batch, curved: list[Floats], vectors: Floats, live: NDArray[np.bool_], crew: Crew
-) -> Floats:
-    """Return Σ_i scale p(1−p) (xᵢ·v) xᵢ of the live problems, still to be summed over slots.
-
-    For the others it is anything finite.
-    """
-
-    def part(b: int, block: Block) -> Floats:
-        mine = live[block.problems[0]]
-        if len(block.problems) > 1 or mine.all():
-            return curve_times(block, curved[b], vectors[block.problems])
-        product = np.zeros((1, len(mine), vectors.shape[1]), dtype=np.float32)
-        if mine.any():
-            some = vectors[block.problems[:, mine]]
-            product[:, mine] = curve_times(block, curved[b][:, mine], some)
-        return product
-
-    return batch.collect(part, crew, dtype=np.float32, width=(vectors.shape[1],))
-
-
 def _search(
-    batch: Batch,
-    margins: list[Floats],
-    weights: Floats,
-    direction: Floats,
-    slope: Floats,
-    penalty: Floats,
-    crew: Crew,
+    problems: Problems, at: Evaluation, direction: Floats, slope: Floats, penalty: Floats
 ) -> Floats:
     """Find steps at which the slope along each direction has all but vanished.
 
     The objectives are convex, so their slopes along a direction increase: a secant inside a bracket
     that grows while slopes are negative.
     """
-    dtype = margins[0].dtype.type
-    precise = direction.astype(dtype, copy=False)
-    along = batch.map(lambda _, block: folded_margins(block, precise, dtype), crew)
-    linear = np.einsum("qj,qj,j->q", weights, direction, penalty)
+    losses = problems.slopes_along(at, direction)
+    linear = np.einsum("qj,qj,j->q", at.weights, direction, penalty)
     quadratic = np.einsum("qj,qj,j->q", direction, direction, penalty)
 
     def slopes_at(step: Floats) -> Floats:
-        def part(b: int, block: Block) -> Floats:
-            wrong = along[b] * step[block.problems][..., np.newaxis].astype(dtype)
-            wrong += margins[b]
-            wrong_side(wrong, out=wrong)
-            if block.row_weights is not None:
-                wrong *= block.row_weights[:, np.newaxis].astype(dtype)
-            return -block.scale * np.einsum("gqm,gqm->gq", wrong, along[b])
-
-        return linear + step * quadratic + batch.sum(part, crew)
+        return linear + step * quadratic + losses(step)
 
     step = np.ones(len(slope))
     low, low_slope = np.zeros(len(slope)), slope.copy()

@@ -2,7 +2,8 @@
 
 `encode` turns what users call y into *targets*: labels, top-m lists or rankings become codes or
 ranks whose columns follow `classes`. `LabelRanker` is the parent of the estimators that rank: they
-say how labels score, it does the rest.
+say how labels score, it does the rest. What predicts has a *template*, its answer for no rows, by
+which it takes points that come in blocks as well.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from duelrank._parameters import check_choice
 from duelrank._sklearn import has_wrapped_fit
+from duelrank.blocks._labeled import LabeledBlocks
+from duelrank.blocks._ranking import by_blocks, refuse_blocks
 from duelrank.feedback import UNPLACED, as_ranks, check_feedback, reveals_nothing, single_labels
 from duelrank.rankings import (
     check_k,
@@ -74,6 +77,8 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = N
     classes : array-like of shape (K,), default=None
         All labels, in the order of the columns of ranks; by default those that y names.
     """
+    if isinstance(X, LabeledBlocks):
+        return _encode_blocks(X, classes)
     if y is None:
         raise ValueError(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None."
@@ -92,12 +97,28 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = N
         classes, _ = _sorted_labels(classes, "classes")
         return Targets(classes, codes_from_labels(y, classes, "y"), "behind", 0, classes)
     classes, codes = np.unique(y, return_inverse=True)
+    _check_two(classes)
+    return Targets(classes, codes, "behind", 0, classes)
+
+
+def _encode_blocks(blocks: LabeledBlocks, classes: Any) -> Targets:
+    """Settle the labels of rows that come in blocks, which keep their feedback."""
+    if classes is None:
+        labels = blocks.census.labels
+        _check_two(labels)
+    else:
+        labels, _ = _sorted_labels(classes, "classes")
+        blocks.check_classes(labels)
+    blocks.classes = labels
+    return Targets(labels, np.empty(0, dtype=np.intp), "behind", 0, labels)
+
+
+def _check_two(classes: NDArray[Any]) -> None:
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two different classes to rank, got {len(classes)} "
             f"{'class' if len(classes) == 1 else 'classes'}: {classes.tolist()}."
         )
-    return Targets(classes, codes, "behind", 0, classes)
 
 
 def is_ranks(y: Any) -> bool:
@@ -223,6 +244,56 @@ def _sorted_labels(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int
     return in_order, place
 
 
+def known_labels(estimator: Any) -> NDArray[Any]:
+    """Return the labels of a fitted classifier, and raise for anything else.
+
+    Parameters
+    ----------
+    estimator : fitted classifier, pipeline or search
+        Anything with one vector ``classes_``.
+    """
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)
+    if not hasattr(estimator, "classes_") or isinstance(estimator.classes_, list):
+        raise TypeError(
+            "estimator must be a fitted single-output classifier, "
+            f"got an instance of {type(estimator).__name__}."
+        )
+    return np.asarray(estimator.classes_)
+
+
+def no_labels(estimator: Any) -> NDArray[Any]:
+    """Return what predict answers for no rows."""
+    return known_labels(estimator)[:0]
+
+
+def no_scores(estimator: Any) -> NDArray[np.float64]:
+    """Return what label scores and probabilities are for no rows."""
+    return np.empty((0, len(known_labels(estimator))))
+
+
+def no_decisions(estimator: Any) -> NDArray[np.float64]:
+    """Return what decision_function answers for no rows."""
+    scores = no_scores(estimator)
+    return scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def no_ranks(estimator: Any) -> NDArray[np.int64]:
+    """Return what predict_ranks answers for no rows."""
+    return no_scores(estimator).astype(np.int64)
+
+
+def no_order(estimator: Any) -> NDArray[Any]:
+    """Return what predict_order answers for no rows."""
+    return known_labels(estimator)[no_ranks(estimator)]
+
+
+def no_top(estimator: Any, k: int) -> NDArray[Any]:
+    """Return what predict_top answers for no rows."""
+    check_k(k, len(known_labels(estimator)))
+    return no_order(estimator)[:, :k]
+
+
 class LabelRanker(ClassifierMixin, BaseEstimator):
     """Parent of estimators that rank: children have `classes_` and a method `_label_scores`.
 
@@ -236,13 +307,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         raise NotImplementedError
 
+    @by_blocks(no_labels)
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of every point.
 
         Parameters
         ----------
-        X : array-like with n rows
-            Query points.
+        X : array-like with n rows, or Dask array or dataframe
+            Query points; of Dask the answer is a Dask array, not yet computed.
 
         Returns
         -------
@@ -252,13 +324,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         scores = self._label_scores(X)
         return self.classes_[np.argmax(scores, axis=1)]
 
+    @by_blocks(no_decisions)
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores whose descending order is the ranking.
 
         Parameters
         ----------
-        X : array-like with n rows
-            Query points.
+        X : array-like with n rows, or Dask array or dataframe
+            Query points; of Dask the answer is a Dask array, not yet computed.
 
         Returns
         -------
@@ -269,13 +342,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         scores = self._label_scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
+    @by_blocks(no_ranks)
     def predict_ranks(self, X: Any) -> NDArray[np.int64]:
         """Return the place of every label.
 
         Parameters
         ----------
-        X : array-like with n rows
-            Query points.
+        X : array-like with n rows, or Dask array or dataframe
+            Query points; of Dask the answer is a Dask array, not yet computed.
 
         Returns
         -------
@@ -284,13 +358,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         """
         return ranks_from_scores(self._label_scores(X))
 
+    @by_blocks(no_order)
     def predict_order(self, X: Any) -> NDArray[Any]:
         """Return all labels from most to least probable.
 
         Parameters
         ----------
-        X : array-like with n rows
-            Query points.
+        X : array-like with n rows, or Dask array or dataframe
+            Query points; of Dask the answer is a Dask array, not yet computed.
 
         Returns
         -------
@@ -300,13 +375,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         scores = self._label_scores(X)
         return self.classes_[order_from_scores(scores)]
 
+    @by_blocks(no_top)
     def predict_top(self, X: Any, k: int) -> NDArray[Any]:
         """Return the k most probable labels.
 
         Parameters
         ----------
-        X : array-like with n rows
-            Query points.
+        X : array-like with n rows, or Dask array or dataframe
+            Query points; of Dask the answer is a Dask array, not yet computed.
         k : int
             How many labels, from 1 to K.
 
@@ -340,6 +416,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             Share of the points whose first label is theirs, or the mean τ of the rows that place
             one label ahead of another.
         """
+        refuse_blocks(X, "on Dask the accuracy is (ranker.predict(X) == y).mean()")
         if not is_ranks(y):
             return float(super().score(X, y, sample_weight))
         # Losses know the rankers, so they come in late.

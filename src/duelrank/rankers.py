@@ -30,7 +30,15 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._label_ranker import LabelRanker, encode
+from duelrank._label_ranker import (
+    LabelRanker,
+    encode,
+    known_labels,
+    no_order,
+    no_ranks,
+    no_scores,
+    no_top,
+)
 from duelrank._pairs import beats_from_square, n_pairs, square
 from duelrank._parameters import check_choice
 from duelrank._sklearn import (
@@ -42,6 +50,9 @@ from duelrank._sklearn import (
     take_rows,
     with_callbacks,
 )
+from duelrank.blocks._labeled import LabeledBlocks
+from duelrank.blocks._ranking import by_blocks, refuse_blocks
+from duelrank.blocks._sources import in_blocks
 from duelrank.duels import DuelEngine, EstimatorDuels, LogisticDuels
 from duelrank.rankings import check_k, order_from_scores, ranks_from_scores
 from duelrank.tournaments import Tournaments
@@ -64,6 +75,7 @@ MARGIN_BLOCK_BYTES = 2**27
 TOURNAMENT_BLOCK_BYTES = 2**24
 
 
+@by_blocks(no_ranks)
 def predict_ranks(estimator: Any, X: Any) -> NDArray[np.int64]:
     """Return the place of every label, by any fitted classifier.
 
@@ -72,8 +84,8 @@ def predict_ranks(estimator: Any, X: Any) -> NDArray[np.int64]:
     estimator : fitted classifier, pipeline or search
         Anything with ``classes_`` and ``decision_function`` or ``predict_proba``. Labels with
         equal scores are ranked in the order of ``classes_``; a `DuelRanker` has no equal scores.
-    X : array-like with n rows
-        Query points.
+    X : array-like with n rows, or Dask array or dataframe
+        Query points; of Dask the answer is a Dask array, not yet computed.
 
     Returns
     -------
@@ -83,6 +95,7 @@ def predict_ranks(estimator: Any, X: Any) -> NDArray[np.int64]:
     return ranks_from_scores(label_scores(estimator, X))
 
 
+@by_blocks(no_order)
 def predict_order(estimator: Any, X: Any) -> NDArray[Any]:
     """Return all labels from most to least probable, by any fitted classifier.
 
@@ -90,8 +103,8 @@ def predict_order(estimator: Any, X: Any) -> NDArray[Any]:
     ----------
     estimator : fitted classifier, pipeline or search
         As in `predict_ranks`.
-    X : array-like with n rows
-        Query points.
+    X : array-like with n rows, or Dask array or dataframe
+        Query points; of Dask the answer is a Dask array, not yet computed.
 
     Returns
     -------
@@ -102,6 +115,7 @@ def predict_order(estimator: Any, X: Any) -> NDArray[Any]:
     return np.asarray(estimator.classes_)[order_from_scores(scores)]
 
 
+@by_blocks(no_top)
 def predict_top(estimator: Any, X: Any, k: int) -> NDArray[Any]:
     """Return the k most probable labels, by any fitted classifier.
 
@@ -109,8 +123,8 @@ def predict_top(estimator: Any, X: Any, k: int) -> NDArray[Any]:
     ----------
     estimator : fitted classifier, pipeline or search
         As in `predict_ranks`.
-    X : array-like with n rows
-        Query points.
+    X : array-like with n rows, or Dask array or dataframe
+        Query points; of Dask the answer is a Dask array, not yet computed.
     k : int
         How many labels, from 1 to K.
 
@@ -253,8 +267,10 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
 
         Parameters
         ----------
-        X : array-like, dataframe or sparse matrix of shape (n, n_features)
-            Whatever the engine takes.
+        X : array-like, dataframe or sparse matrix of shape (n, n_features), or blocks of rows
+            Whatever the engine takes. `LogisticDuels` takes blocks too: a Dask array or dataframe,
+            or `duelrank.blocks.RowBlocks` of files; y and weights come in the same blocks then,
+            and y holds labels.
         y : array-like of shape (n,) or (n, K)
             Class labels, at least two different ones; or ranks, one column per label, 1 for the
             best and NaN for labels without a place. Labels at the same place are tied, which says
@@ -283,6 +299,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
                 "a classifier with predict_proba does, for example CalibratedClassifierCV."
             )
         metadata = route_fit_metadata(self, sample_weight, fit_params)
+        if in_blocks(X):
+            X = _labeled(X, y, metadata.pop("sample_weight", None), engine)
         targets = encode(self, X, y, self.unplaced, self.classes)
         classes = targets.classes
         rng = check_random_state(self.random_state)
@@ -307,8 +325,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
 
         Parameters
         ----------
-        X : array-like with n rows
-            Query points.
+        X : array-like with n rows, or Dask array or dataframe
+            Query points; of Dask the answer is a Dask array, not yet computed.
 
         Returns
         -------
@@ -330,23 +348,15 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
 
         Parameters
         ----------
-        X : array-like with n rows
-            Query points.
+        X : array-like with n rows, or Dask array or dataframe
+            Query points; of Dask the answer is a Dask array, not yet computed.
 
         Returns
         -------
         probabilities : ndarray of shape (n, K)
             Columns follow `classes_`; strictly decreasing along the ranking.
         """
-        return np.concatenate(
-            [
-                project_onto_order(
-                    posteriors_from_probabilities(block.probabilities),
-                    order_from_scores(block.scores),
-                )
-                for block in self._tournament_blocks(X, with_probabilities=True)
-            ]
-        )
+        return self._posteriors(X)
 
     def tournament(self, X: Any) -> Tournaments:
         """Return the duels behind the rankings, for explanation.
@@ -362,6 +372,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             Who beats whom and how surely, cycles, scores and ranks. ``tournaments[i]`` shows
             one point as a table.
         """
+        refuse_blocks(X, "pass the few that are to be explained")
         blocks = list(self._tournament_blocks(X, with_probabilities=True))
         return Tournaments(
             self.classes_,
@@ -445,6 +456,18 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             hasattr(self.duels_, "wins")
             and self.aggregation in ("copeland", "expected_wins")
             and self.ties != "feedback_arc_set"
+        )
+
+    @by_blocks(no_scores)
+    def _posteriors(self, X: Any) -> NDArray[np.float64]:
+        return np.concatenate(
+            [
+                project_onto_order(
+                    posteriors_from_probabilities(block.probabilities),
+                    order_from_scores(block.scores),
+                )
+                for block in self._tournament_blocks(X, with_probabilities=True)
+            ]
         )
 
     def _tournament_blocks(self, X: Any, with_probabilities: bool = False) -> Iterator[Tournaments]:
@@ -538,14 +561,7 @@ def label_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
         Columns follow ``estimator.classes_``: those of ``decision_function``, of which two labels
         get both signs, or else of ``predict_proba``.
     """
-    if hasattr(estimator, "fit"):
-        check_is_fitted(estimator)
-    if not hasattr(estimator, "classes_") or isinstance(estimator.classes_, list):
-        raise TypeError(
-            "estimator must be a fitted single-output classifier, "
-            f"got an instance of {type(estimator).__name__}."
-        )
-    n_classes = len(estimator.classes_)
+    n_classes = len(known_labels(estimator))
     shapes = []
     for method in ("decision_function", "predict_proba"):
         if method == "decision_function" and _scores_pairs(estimator):
@@ -573,6 +589,16 @@ def _scores_pairs(estimator: Any) -> bool:
         is_parameter(name, "decision_function_shape") and value == "ovo"
         for name, value in estimator.get_params().items()
     )
+
+
+def _labeled(X: Any, y: Any, sample_weight: Any, engine: Any) -> LabeledBlocks:
+    """Put blocks of points together with their labels, for an engine that can take them."""
+    if not getattr(engine, "takes_blocks", False):
+        raise TypeError(
+            "X comes in blocks of rows, which LogisticDuels learns from; "
+            f"{type(engine).__name__} needs all rows in memory."
+        )
+    return LabeledBlocks(X, y, sample_weight)
 
 
 def _weights_by_code(weights: dict[Any, float], classes: NDArray[Any]) -> dict[int, float]:

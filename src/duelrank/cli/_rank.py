@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,8 @@ from duelrank.cli._terminal import is_watched, note, plain, progress, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from duelrank.tables import Rankings
 
 SHAPES = ("wide", "long", "jsonl")
 DECIMALS = 6  # of probabilities in text; Parquet keeps them all
@@ -87,13 +90,22 @@ def rank(
         make_folder_of(output)
         default = ".jsonl" if shape == "jsonl" else ".csv"
         with writing(output, default=default, delimiter=delimiter) as write:
-            for ranking in batches:
-                write(_SHAPES[shape](ranking, with_probabilities))
-                n_rows += len(ranking["labels"])
-                advance(len(ranking["labels"]))
+            for ranked in batches:
+                write(_SHAPES[shape](ranked))
+                n_rows += len(ranked.rankings.labels)
+                advance(len(ranked.rankings.labels))
     if output != "-":
         seconds = time.perf_counter() - start
         say(f"Ranked {n_rows} rows in {seconds:.2f} s; wrote {plain(output)}.")
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Rankings of a batch: the number of rows before it, the columns to keep, and the rankings."""
+
+    before: int
+    kept: pa.Table
+    rankings: Rankings
 
 
 def ranked_batches(
@@ -104,32 +116,15 @@ def ranked_batches(
     keep: list[str],
     with_probabilities: bool,
     decimals: int | None,
-) -> Iterator[dict[str, Any]]:
-    """Rank batch by batch: first row, kept columns, labels (n, places) and probabilities."""
-    import numpy as np
+) -> Iterator[_Batch]:
+    """Rank batch by batch: first row, kept columns, and the rankings."""
+    from duelrank.tables import rank_points
 
-    from duelrank._sklearn import unwrap
-    from duelrank.rankers import predict_ranks
-    from duelrank.rankings import order_from_ranks
-
-    classes = model.model.classes_
     for points in model.points(source, rows, keep):
-        codes = np.zeros((0, places), dtype=np.intp)
-        probabilities = np.zeros((0, places))
-        if len(points):
-            # The columns are transformed once for both questions.
-            ranker, X = unwrap(model.model, points.X)
-            codes = order_from_ranks(predict_ranks(ranker, X))[:, :places]
-            if with_probabilities:
-                probabilities = np.take_along_axis(ranker.predict_proba(X), codes, axis=1)
-        if decimals is not None:
-            probabilities = probabilities.round(decimals)
-        yield {
-            "before": points.before,
-            "kept": points.kept,
-            "labels": classes[codes],
-            "probabilities": probabilities,
-        }
+        rankings = rank_points(model.model, points.X, places, with_probabilities)
+        if rankings.probabilities is not None and decimals is not None:
+            rankings = rankings._replace(probabilities=rankings.probabilities.round(decimals))
+        yield _Batch(points.before, points.kept, rankings)
 
 
 def _total(data: str, source: Any) -> int | None:
@@ -186,61 +181,56 @@ def _check_kept(kept: list[str], shape: str, places: int) -> None:
         raise click.UsageError(f"--keep {clashing[0]}: the output has a column of that name.")
 
 
-def _wide(ranking: dict[str, Any], with_probabilities: bool) -> pa.Table:
+def _wide(batch: _Batch) -> pa.Table:
     import pyarrow as pa
 
-    columns = _columns_of(ranking["kept"])
-    for place in range(ranking["labels"].shape[1]):
-        columns[f"label_{place + 1}"] = _label_array(ranking["labels"][:, place])
-        if with_probabilities:
-            columns[f"probability_{place + 1}"] = pa.array(ranking["probabilities"][:, place])
-    return pa.table(columns)
+    from duelrank.tables import wide_columns
+
+    return pa.table(_columns_of(batch.kept) | wide_columns(batch.rankings))
 
 
-def _long(ranking: dict[str, Any], with_probabilities: bool) -> pa.Table:
+def _long(batch: _Batch) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    n_rows, places = ranking["labels"].shape
+    n_rows, places = batch.rankings.labels.shape
     rows = np.repeat(np.arange(n_rows), places)
-    columns = {"row": pa.array(rows + ranking["before"])}
-    columns |= _columns_of(ranking["kept"].take(pa.array(rows)))
+    columns = {"row": pa.array(rows + batch.before)}
+    columns |= _columns_of(batch.kept.take(pa.array(rows)))
     columns["place"] = pa.array(np.tile(np.arange(1, places + 1), n_rows))
-    columns["label"] = _label_array(ranking["labels"].ravel())
-    if with_probabilities:
-        columns["probability"] = pa.array(ranking["probabilities"].ravel())
-    return pa.table(columns)
+    return pa.table(columns | _one_below_the_other(batch.rankings))
 
 
-def _json_lines(ranking: dict[str, Any], with_probabilities: bool) -> pa.Table:
+def _json_lines(batch: _Batch) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    n_rows, places = ranking["labels"].shape
-    parts = {"label": _label_array(ranking["labels"].ravel())}
-    if with_probabilities:
-        parts["probability"] = pa.array(ranking["probabilities"].ravel())
+    n_rows, places = batch.rankings.labels.shape
+    parts = _one_below_the_other(batch.rankings)
     items = pa.StructArray.from_arrays(list(parts.values()), names=list(parts))
     ends = pa.array(np.arange(0, n_rows * places + 1, places), pa.int32())
     return pa.table(
         {
-            "row": pa.array(np.arange(n_rows) + ranking["before"]),
-            **_columns_of(ranking["kept"]),
+            "row": pa.array(np.arange(n_rows) + batch.before),
+            **_columns_of(batch.kept),
             "ranking": pa.ListArray.from_arrays(ends, items),
         }
     )
 
 
-def _columns_of(table: pa.Table) -> dict[str, Any]:
-    return {name: table[name] for name in table.column_names}
-
-
-def _label_array(labels: Any) -> pa.Array:
+def _one_below_the_other(rankings: Rankings) -> dict[str, Any]:
     import pyarrow as pa
 
-    if labels.dtype.kind in "OU":
-        return pa.array([str(label) for label in labels.tolist()], pa.string())
-    return pa.array(labels)
+    from duelrank.tables import label_array
+
+    columns = {"label": label_array(rankings.labels.ravel())}
+    if rankings.probabilities is not None:
+        columns["probability"] = pa.array(rankings.probabilities.ravel())
+    return columns
+
+
+def _columns_of(table: pa.Table) -> dict[str, Any]:
+    return {name: table[name] for name in table.column_names}
 
 
 _SHAPES = {"wide": _wide, "long": _long, "jsonl": _json_lines}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -12,29 +13,20 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._pairs import n_pairs, pairs, sides_of_labels
-from duelrank._parameters import check_positive
+from duelrank._pairs import pairs, sides_of_labels
+from duelrank._parameters import check_count, check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
-from duelrank.duels._logistic_groups import GroupedRows
-from duelrank.duels._logistic_held import HeldProblems
-from duelrank.duels._logistic_objective import Floats, crew, stack, wrong_side
-from duelrank.duels._logistic_rows import (
-    ClassWeights,
-    Plan,
-    RowTable,
-    check_logistic_rows,
-    check_settings,
-    drop_weightless,
-    duel_blocks,
-)
-from duelrank.duels._logistic_solver import solve
+from duelrank.blocks._labeled import LabeledBlocks
+from duelrank.blocks._sources import in_blocks
+from duelrank.duels._logistic_blocks import fit_blocks
+from duelrank.duels._logistic_checkpoint import Fitted
+from duelrank.duels._logistic_fit import Announce, Settings, fit_held
+from duelrank.duels._logistic_objective import Floats, crew, wrong_side
+from duelrank.duels._logistic_rows import check_logistic_rows, check_settings, drop_weightless
 from duelrank.duels._protocol import Engine
-from duelrank.duels._sides import count_sides
 
-# A duel with rows of one label only has no finite intercept; its probability rounds to 1 here.
-ONE_SIDED_MARGIN = 100.0
 # Above so many labels, the sums that break ties are taken in single precision.
 MOST_LABELS_IN_DOUBLE = 256
 # How many points and duels are counted at a time, many labels or few.
@@ -214,6 +206,14 @@ class LogisticDuels(LinearDuels):
         solved one after another.
     verbose : bool, default=False
         Whether to show progress on standard error.
+    checkpoint : path, default=None
+        A file to write what has been reached to, every few iterations. A fit of the same data and
+        parameters that finds the file goes on from there, even with other blocks of rows, another
+        `tol` or a higher `max_iter`; one of other data raises an error. The file is removed when
+        all duels have converged.
+    checkpoint_every : int, default=5
+        Iterations between two times of writing. Where duels are solved one block after another, the
+        file is also written after every block.
 
     Attributes
     ----------
@@ -246,6 +246,8 @@ class LogisticDuels(LinearDuels):
     True
     """
 
+    takes_blocks = True
+
     def __init__(
         self,
         C: float = 1.0,
@@ -257,6 +259,8 @@ class LogisticDuels(LinearDuels):
         dtype: Any = None,
         working_memory: float = 512,
         verbose: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: int = 5,
     ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
@@ -266,6 +270,8 @@ class LogisticDuels(LinearDuels):
         self.dtype = dtype
         self.working_memory = working_memory
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     @with_callbacks
     def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> LogisticDuels:
@@ -273,8 +279,9 @@ class LogisticDuels(LinearDuels):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-            Finite numbers. Sparse X stays sparse.
+        X : array-like or sparse matrix of shape (n, n_features), or blocks of rows
+            Finite numbers. Sparse X stays sparse. Blocks are a Dask array or dataframe, or
+            `duelrank.blocks.RowBlocks`; codes and weights come in the same blocks then.
         codes : array-like of int, of shape (n,), or of float, of shape (n, K)
             Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
             ones and NaN say nothing.
@@ -290,62 +297,57 @@ class LogisticDuels(LinearDuels):
         """
         check_positive("C", self.C)
         check_settings(self)
+        check_count("checkpoint_every", self.checkpoint_every)
+        if isinstance(X, LabeledBlocks) or in_blocks(X):
+            return self._fit_blocks(X, codes, n_classes, sample_weight)
         X, feedback, weights = check_logistic_rows(self, X, codes, n_classes, sample_weight)
         weights, X, feedback = drop_weightless(weights, X, feedback)
-        grouped = GroupedRows(feedback, n_classes)
-        sides = count_sides(feedback, n_classes, weights)
-        class_weights = ClassWeights(self.class_weight, n_classes, sides)
-        n_duels = n_pairs(n_classes)
-        coef = np.zeros((n_duels, X.shape[1]), dtype=X.dtype)
-        intercept = one_sided_intercepts(sides).astype(X.dtype)
-        decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
-        rows_of_duels = np.where(sides.all(axis=0), grouped.touched, 0)
-        n_weights = X.shape[1] + self.fit_intercept
-        plan = Plan.of(X, rows_of_duels, n_classes, n_weights, 1, self.working_memory)
-        one = len(plan.tiles) == 1
-        progress = Progress(
-            self,
-            self.max_iter if one else len(plan.tiles),
-            "iteration" if one else "tile",
-            bool(self.verbose),
-        )
-        with crew() as threads, progress:
-            rotate = not plan.own_hessians
-            table = RowTable(X, grouped.groups, weights, self.fit_intercept, rotate, threads)
-            for duels in plan.tiles:
-                everyone = np.ones((1, 1), dtype=bool)
-                blocks = duel_blocks(table, grouped, duels, self.C, class_weights, everyone)
-                solution = solve(
-                    HeldProblems(stack(blocks), len(duels), threads),
-                    table.penalty,
-                    np.zeros((len(duels), len(table.penalty))),
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    crew=threads,
-                    preconditioner=plan.preconditioner(table.penalty, len(duels), cold=True),
-                    on_iteration=lambda _: progress.step() if one else None,
-                )
-                coef[duels], intercept[duels] = table.unscale(solution.weights)
-                decrement[duels], n_iter[duels] = solution.decrement, solution.n_iter
-                if not one:
-                    progress.step()
+        with crew() as threads, ExitStack() as opened:
+            fitted = fit_held(
+                X, feedback, weights, n_classes, self._settings(), threads, self._announcer(opened)
+            )
+        return self._keep(fitted, n_classes)
 
-        self.coef_, self.intercept_ = coef, intercept
-        self.decrement_, self.n_iter_ = decrement, n_iter
-        self.converged_ = decrement <= self.tol
+    def _fit_blocks(self, X: Any, codes: Any, n_classes: int, sample_weight: Any) -> LogisticDuels:
+        """Fit all duels from blocks of rows; those of a ranker bring their labels along."""
+        if not isinstance(X, LabeledBlocks):
+            X = LabeledBlocks(X, codes, sample_weight)
+            X.classes = np.arange(n_classes)
+            X.check_classes(X.classes, f"the codes of {n_classes} labels")
+        validate_data(self, X.census.head, skip_check_array=True)
+        with crew() as threads, ExitStack() as opened:
+            fitted = fit_blocks(
+                X, X.classes, self.dtype, self._settings(), threads, self._announcer(opened)
+            )
+        return self._keep(fitted, n_classes)
+
+    def _settings(self) -> Settings:
+        return Settings(*(getattr(self, name) for name in Settings._fields))
+
+    def _announcer(self, opened: ExitStack) -> Announce:
+        """Return what opens the progress of this fit once the number of steps is known."""
+
+        def announce(n_steps: int, name: str) -> Callable[[], None]:
+            progress = Progress(self, n_steps, name, bool(self.verbose))
+            return opened.enter_context(progress).step
+
+        return announce
+
+    def _keep(self, fitted: Fitted, n_classes: int) -> LogisticDuels:
+        self.coef_, self.intercept_ = fitted.coef, fitted.intercept
+        self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
+        self.converged_ = fitted.decrement <= self.tol
         self.n_classes_ = n_classes
-        warn_unless_converged(self.converged_, n_classes, self.max_iter)
+        warn_unless_converged(self.converged_, n_classes, self.max_iter, stacklevel=4)
         return self
 
 
-def one_sided_intercepts(sides: Floats) -> Floats:
-    """Return ±ONE_SIDED_MARGIN for duels with rows on one side, 0 for others; sides as (2, P)."""
-    seen = (sides > 0).astype(np.float64)
-    return ONE_SIDED_MARGIN * (seen[1] - seen[0])
-
-
 def warn_unless_converged(
-    converged: NDArray[np.bool_], n_classes: int, max_iter: int, models: str = "duels"
+    converged: NDArray[np.bool_],
+    n_classes: int,
+    max_iter: int,
+    models: str = "duels",
+    stacklevel: int = 3,
 ) -> None:
     """Count the models that have not converged, (K(K−1)/2, …), and name their duels."""
     missing = np.flatnonzero(~converged.reshape(len(converged), -1).all(axis=1))
@@ -359,7 +361,7 @@ def warn_unless_converged(
         f"max_iter={max_iter} iterations, by the numbers of their labels: {named}{more}. Raise "
         "max_iter or tol, or lower C.",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )
 
 

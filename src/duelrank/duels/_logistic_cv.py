@@ -22,9 +22,9 @@ from duelrank._sklearn import with_callbacks
 from duelrank.duels._logistic import (
     LinearDuels,
     LogisticDuels,
-    one_sided_intercepts,
     warn_unless_converged,
 )
+from duelrank.duels._logistic_checkpoint import Fitted
 from duelrank.duels._logistic_groups import GroupedRows
 from duelrank.duels._logistic_held import HeldProblems
 from duelrank.duels._logistic_objective import (
@@ -39,6 +39,7 @@ from duelrank.duels._logistic_rows import (
     ClassWeights,
     Plan,
     RowTable,
+    Scaling,
     check_logistic_rows,
     check_settings,
     drop_weightless,
@@ -180,9 +181,7 @@ class LogisticDuelsCV(LinearDuels):
         class_weights = ClassWeights(self.class_weight, n_classes, sides)
 
         n_duels = n_pairs(n_classes)
-        coef = np.zeros((n_duels, X.shape[1]), dtype=X.dtype)
-        intercept = one_sided_intercepts(sides).astype(X.dtype)
-        decrement, n_iter = np.zeros(n_duels), np.zeros(n_duels, dtype=np.intp)
+        fitted = Fitted.unsolved(sides, X.shape[1], X.dtype)
         scores = np.full((n_duels, folds.n_folds, len(Cs)), np.nan)
         fold_decrement = np.zeros(scores.shape)
         fold_tol = max(self.tol, FOLD_TOL)
@@ -193,14 +192,14 @@ class LogisticDuelsCV(LinearDuels):
         progress = Progress(self, len(plan.tiles) * (len(Cs) + 1), "solve", bool(self.verbose))
         with crew() as threads, progress:
             rotate = not plan.own_hessians
-            table = RowTable(X, grouped.groups, weights, self.fit_intercept, rotate, threads)
+            scaling = Scaling.of(X, weights, self.fit_intercept)
+            table = RowTable(X, grouped.groups, weights, scaling, rotate, threads)
             models = _Models(table, grouped, folds, class_weights, plan, self.max_iter, threads)
 
             def refit(duels: NDArray[np.intp], starts: Floats) -> None:
                 start = starts[np.arange(len(duels)), chosen[duels]]
                 solution = models.on_all_rows(duels, Cs[chosen[duels]], start, self.tol)
-                coef[duels], intercept[duels] = table.unscale(solution.weights)
-                decrement[duels], n_iter[duels] = solution.decrement, solution.n_iter
+                fitted.take(duels, table, solution)
                 progress.step()
 
             waiting = []
@@ -219,9 +218,9 @@ class LogisticDuelsCV(LinearDuels):
                 refit(duels, starts)
 
         self.Cs_, self.C_, self.scores_ = Cs, Cs[chosen], scores
-        self.coef_, self.intercept_ = coef, intercept
-        self.decrement_, self.n_iter_ = decrement, n_iter
-        self.converged_ = decrement <= self.tol
+        self.coef_, self.intercept_ = fitted.coef, fitted.intercept
+        self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
+        self.converged_ = fitted.decrement <= self.tol
         self.fold_converged_ = fold_decrement <= fold_tol
         self.n_classes_ = n_classes
         warn_unless_converged(self.fold_converged_, n_classes, self.max_iter, "models on folds")

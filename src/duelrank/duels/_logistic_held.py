@@ -50,6 +50,8 @@ class HeldProblems:
         The threads.
     """
 
+    costly = False
+
     def __init__(self, blocks: list[Block], n_problems: int, crew: Crew) -> None:
         self.blocks = blocks  # of all problems that there were at first
         self.n_problems = n_problems

@@ -22,15 +22,88 @@ from duelrank.duels._logistic_preconditioner import (
 )
 from duelrank.duels._sides import check_rows
 
+SLAB_SIZE = 2**15  # numbers that are scaled at a time, in a cache
 LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
+EVERYONE = np.ones((1, 1), dtype=bool)  # all rows take part in the one fold that there is
 
 
-class RowTable:
-    """Rows sorted by group, scaled so that single precision can handle them.
+class Scaling:
+    """What is done to features so that single precision can handle them, and undone to weights.
 
     With an intercept the features are centred and divided by their standard deviations, without
     one by their root mean squares; sparse ones are only divided. The penalty makes up for it, so
     the objective stays the same: features x / s have the weights s w and the penalty 1 / s².
+
+    Parameters
+    ----------
+    mean, scale : ndarrays of shape (n_features,)
+        What to subtract, and then to divide by.
+    fit_intercept : bool
+        Whether to append a column of ones, which is not penalised.
+    dtype : dtype
+        Precision of the rows.
+
+    Attributes
+    ----------
+    penalty : ndarray of shape (d,)
+        Penalty of the weights of scaled rows; 0 for the intercept.
+    """
+
+    def __init__(
+        self, mean: Floats, scale: Floats, fit_intercept: bool, dtype: np.dtype[Any]
+    ) -> None:
+        # As precise as the rows, so that what is done to them is undone exactly.
+        self.mean, self.scale = (v.astype(dtype).astype(np.float64) for v in (mean, scale))
+        self.fit_intercept = fit_intercept
+        self.penalty = np.append(1 / self.scale**2, [0.0] * fit_intercept)
+
+    @classmethod
+    def of(cls, X: Any, weights: Floats | None, fit_intercept: bool) -> Scaling:
+        """Choose the scaling of some rows, weighted or not."""
+        mean, scale = _location_and_scale(X, weights, centre=fit_intercept)
+        return cls(mean, scale, fit_intercept, X.dtype)
+
+    def rows(self, X: Any, which: NDArray[np.intp], dtype: Any) -> Any:
+        """Return some rows scaled, dense or sparse, with a column of ones if there is an intercept.
+
+        They are scaled in the precision of X, and returned in the one asked for.
+        """
+        if not isinstance(X, np.ndarray):
+            rows = X[which]
+            scaled = sparse.csr_array(rows.multiply(1 / self.scale), dtype=rows.dtype)
+            if self.fit_intercept:
+                ones = sparse.csr_array(np.ones((rows.shape[0], 1), dtype=rows.dtype))
+                scaled = sparse.csr_array(sparse.hstack([scaled, ones]))
+            return scaled.astype(dtype, copy=False)
+        n_features = X.shape[1]
+        mean, scale = self.mean.astype(X.dtype), self.scale.astype(X.dtype)
+        table = np.empty((len(which), len(self.penalty)), dtype=dtype)
+        table[:, n_features:] = 1
+        rows_at_once = max(1, SLAB_SIZE // max(1, n_features))
+        for start in range(0, len(which), rows_at_once):
+            slab = slice(start, start + rows_at_once)
+            rows = X[which[slab]]
+            rows -= mean
+            rows /= scale
+            table[slab, :n_features] = rows
+        return table
+
+    def coefficients(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Turn weights of scaled rows into coefficients and intercepts of the rows of X."""
+        coef = weights[:, : len(self.scale)] / self.scale
+        if not self.fit_intercept:
+            return coef, np.zeros(len(coef))
+        return coef, weights[:, -1] - coef @ self.mean
+
+    def weights(self, coef: Floats, intercept: Floats) -> Floats:
+        """Turn coefficients and intercepts into weights of scaled rows."""
+        if not self.fit_intercept:
+            return coef * self.scale
+        return np.column_stack([coef * self.scale, intercept + coef @ self.mean])
+
+
+class RowTable:
+    """Rows sorted by group and scaled.
 
     If asked to, the table goes on to a basis in which the covariance of the rows inside their
     groups and the penalty are both diagonal: one that suits all problems.
@@ -43,21 +116,25 @@ class RowTable:
         Rows that take part in the same problems.
     weights : ndarray of shape (n,), or None
         Weights of the rows.
-    fit_intercept : bool
-        Whether to append a column of ones, which is not penalised.
+    scaling : Scaling
+        What is done to the features.
     rotate : bool
         Whether to change the basis; sparse rows and those with very many features stay as they are.
     crew : Crew
         The threads.
+    precise : bool, default=True
+        Whether to keep rows in double precision as well, if X is.
 
     Attributes
     ----------
     single, double : lists of matrices
-        Scaled rows of every group in single precision, and in double precision if X is (else None).
+        Scaled rows of every group in single precision, and in double precision or None.
     row_weights : list of arrays or None
         Their weights.
+    basis : ndarray of shape (n_features, n_features), or None
+        The basis.
     penalty : ndarray of shape (d,)
-        Penalty of the weights of scaled rows; 0 for the intercept.
+        Penalty of the weights of the rows; 0 for the intercept.
     """
 
     def __init__(
@@ -65,25 +142,23 @@ class RowTable:
         X: Any,
         groups: list[Group],
         weights: Floats | None,
-        fit_intercept: bool,
+        scaling: Scaling,
         rotate: bool,
         crew: Crew,
+        precise: bool = True,
     ) -> None:
-        self.fit_intercept = fit_intercept
-        self.mean, self.scale = (
-            # As precise as the rows, so that what is done to them is undone exactly.
-            values.astype(X.dtype).astype(np.float64)
-            for values in _location_and_scale(X, weights, centre=fit_intercept)
-        )
-        self.penalty = np.append(1 / self.scale**2, [0.0] * fit_intercept)
+        self.scaling = scaling
+        self.penalty = scaling.penalty.copy()
         rows_of = [group.rows for group in groups]
         self.row_weights = [None if weights is None else weights[rows] for rows in rows_of]
-        scaled = crew.map(lambda rows: self._scaled(X[rows]), rows_of)
+        precise = precise and X.dtype == np.float64
+        dtype = np.float64 if precise else np.float32
+        scaled = crew.map(lambda rows: scaling.rows(X, rows, dtype), rows_of)
         self.basis: Floats | None = None
         if rotate and groups and isinstance(X, np.ndarray) and X.shape[1] <= LARGEST_BASIS:
             self._rotate(scaled, crew)
         self.single = crew.map(lambda rows: rows.astype(np.float32, copy=False), scaled)
-        self.double = scaled if X.dtype == np.float64 else [None] * len(groups)
+        self.double = scaled if precise else [None] * len(groups)
 
     def block(
         self,
@@ -110,18 +185,34 @@ class RowTable:
         )
 
     def unscale(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Turn weights of scaled rows into coefficients and intercepts of the rows of X."""
-        coef = weights[:, : len(self.scale)]
+        """Turn weights of the table's rows into coefficients and intercepts of the rows of X."""
+        return self.scaling.coefficients(self.turned(weights))
+
+    def rescale(self, coef: Floats, intercept: Floats) -> Floats:
+        """Undo `unscale`."""
+        weights = self.scaling.weights(coef, intercept)
         if self.basis is not None:
-            coef = coef @ self.basis.T
-        coef = coef / self.scale
-        if not self.fit_intercept:
-            return coef, np.zeros(len(coef))
-        return coef, weights[:, -1] - coef @ self.mean
+            n_features = len(self.basis)
+            weights[:, :n_features] = np.linalg.solve(self.basis, weights[:, :n_features].T).T
+        return weights
+
+    def turned(self, weights: Floats) -> Floats:
+        """Turn weights of the table's rows into weights of scaled rows."""
+        if self.basis is None:
+            return weights
+        n_features = len(self.basis)
+        return np.hstack([weights[:, :n_features] @ self.basis.T, weights[:, n_features:]])
+
+    def turned_back(self, gradients: Floats) -> Floats:
+        """Turn gradients by weights of scaled rows into those by weights of the table's rows."""
+        if self.basis is None:
+            return gradients
+        n_features = len(self.basis)
+        return np.hstack([gradients[:, :n_features] @ self.basis, gradients[:, n_features:]])
 
     def _rotate(self, scaled: list[Floats], crew: Crew) -> None:
         """Solve the eigenproblem S b = λ diag(penalty) b, S the covariance inside the groups."""
-        n_features = len(self.scale)
+        n_features = len(self.scaling.scale)
 
         def scatter(item: tuple[Floats, Any]) -> tuple[Floats, float]:
             rows, weights = item
@@ -132,29 +223,16 @@ class RowTable:
 
         parts = crew.map(scatter, list(zip(scaled, self.row_weights, strict=True)))
         covariance = np.sum([part for part, _ in parts], axis=0) / sum(w for _, w in parts)
-        variance, self.basis = eigh(covariance, np.diag(self.penalty[:n_features]))
+        variance, basis = eigh(covariance, np.diag(self.penalty[:n_features]))
         # Features keep a size that single precision can handle: the largest has variance 1.
         largest = float(variance[-1]) if variance[-1] > 0 else 1.0
-        self.basis = basis = self.basis / np.sqrt(largest)
+        self.basis = basis = basis / np.sqrt(largest)
         self.penalty[:n_features] = 1 / largest
 
         def turn(rows: Floats) -> None:
             rows[:, :n_features] = rows[:, :n_features] @ basis
 
         crew.map(turn, scaled)
-
-    def _scaled(self, rows: Any) -> Any:
-        if not isinstance(rows, np.ndarray):
-            scaled = sparse.csr_array(rows.multiply(1 / self.scale), dtype=rows.dtype)
-            if self.fit_intercept:
-                ones = sparse.csr_array(np.ones((rows.shape[0], 1), dtype=rows.dtype))
-                scaled = sparse.csr_array(sparse.hstack([scaled, ones]))
-            return scaled
-        n_features = rows.shape[1]
-        table = np.ones((len(rows), len(self.penalty)), dtype=rows.dtype)
-        np.subtract(rows, self.mean.astype(rows.dtype), out=table[:, :n_features])
-        table[:, :n_features] /= self.scale.astype(rows.dtype)
-        return table
 
 
 def duel_blocks(

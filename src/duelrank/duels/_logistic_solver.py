@@ -34,6 +34,7 @@ from duelrank.duels._logistic_preconditioner import Preconditioner
 # Conjugate gradients stop when the preconditioned residual has shrunk so far: little is asked for
 # while the decrement is large and the model of the objective crude.
 FORCING_FAR, NEAR = 0.5, 0.1
+FORCING_DONE = 0.1  # what has all but converged only needs its certificate
 SINGLE_TOL = 1e-5  # what gradients in single precision are good for
 SEARCH_ABOVE = 1e-2  # relative decrement above which full steps are not trusted
 MOST_TRIALS = 10
@@ -54,6 +55,7 @@ class Stage(NamedTuple):
     most_inner: int
     stragglers: float  # share of problems for which no further inner iteration is made
     budget: int  # most iterations
+    adaptive: bool = False  # whether to ask for less as long as the decrement is larger
 
 
 # Sums over all rows, asked for some of the problems at a time: so their vectors stay in a cache.
@@ -85,6 +87,7 @@ class Problems(Protocol):
     """Logistic problems, as the solver sees them."""
 
     precise: bool  # whether gradients can be had in double precision
+    costly: bool  # whether every question is a pass over rows that have to be made first
 
     def evaluate(self, weights: Floats, dtype: type) -> Evaluation:
         """Return losses and gradients at weights (Q, d), in single or double precision."""
@@ -192,7 +195,8 @@ def solve(
         through fewer than `max_iter` iterations.
     """
     state = start if isinstance(start, State) else State.at(start)
-    stages = _stages(problems.precise, tol, max_iter)
+    stages = _stages(problems, tol, max_iter)
+    state.stage = min(state.stage, len(stages) - 1)  # others may have brought it here
     for number in range(state.stage, len(stages)):
         if number > state.stage:
             state.enter(number)
@@ -208,13 +212,17 @@ def solve(
     return state
 
 
-def _stages(double: bool, tol: float, max_iter: int) -> list[Stage]:
+def _stages(problems: Problems, tol: float, max_iter: int) -> list[Stage]:
     """Go most of the way in single precision; if that gets stuck, half of the iterations are left.
 
-    The directions of the last stage are solved for well: its one step is then as good as two.
+    The directions of the last stage are solved for well: its one step is then as good as two. Where
+    passes are costly, precision saves little, and directions are as good as the decrement deserves.
     """
     single = Stage(np.float32, tol, forcing=0.2, most_inner=12, stragglers=0.1, budget=max_iter)
-    if not double:
+    if problems.costly:
+        dtype: type = np.float64 if problems.precise else np.float32
+        return [single._replace(dtype=dtype, forcing=0.001, stragglers=0.0, adaptive=True)]
+    if not problems.precise:
         return [single]
     return [
         single._replace(tol=max(tol, SINGLE_TOL), budget=(max_iter + 1) // 2),
@@ -252,7 +260,7 @@ def _newton(
         slope = np.einsum("qj,qj->q", gradient, direction)
         decrement = np.where(going, 0.5 * (np.abs(slope) + unsolved) / value, 0)
         step: Floats = np.ones(len(active))
-        if np.any(decrement > SEARCH_ABOVE):
+        if np.any(decrement > (NEAR if problems.costly else SEARCH_ABOVE)):
             step = _search(some, at, direction, slope, penalty)
         state.weights[active] = weights + step[:, np.newaxis] * direction
         taking_part = going
@@ -335,7 +343,11 @@ def _directions(
 
     crew.map(begin, shares)
     unsolved = np.where(gain < 0, np.inf, gain)
-    forcing = np.where(gain > 2 * NEAR * value, FORCING_FAR, stage.forcing)
+    near: Any = stage.forcing
+    if stage.adaptive:  # a step leaves a decrement of about the square of what it started from
+        near = np.clip(np.sqrt(np.maximum(gain, 0) / value), stage.forcing, FORCING_FAR)
+        near = np.where(gain > 2 * stage.tol * value, near, FORCING_DONE)
+    forcing = np.where(gain > 2 * NEAR * value, FORCING_FAR, near)
     enough = (forcing**2 * gain).astype(np.float32)
     live = going & (gain > 0)
 

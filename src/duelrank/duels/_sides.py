@@ -107,4 +107,6 @@ def top_labels(feedback: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
 def split_by(numbers: NDArray[np.intp], n_parts: int) -> list[NDArray[np.intp]]:
     """Return where every number 0..n_parts−1 is, in increasing order."""
     ends = np.cumsum(np.bincount(numbers, minlength=n_parts))
+    if n_parts < 2**15:  # NumPy sorts short integers by counting
+        numbers = numbers.astype(np.int16)
     return np.split(np.argsort(numbers, kind="stable"), ends[:-1])

@@ -15,6 +15,7 @@ into these kinds, or says which column it could not. Labels are never converted:
 
 - `_reading`: a file or a stream becomes a `Source`, read at once or in batches;
 - `_kinds`: columns become features and labels;
+- `_rankings`: points are ranked, and rankings become columns;
 - `_writing`: tables become a file, whole or not at all, or a stream.
 
 >>> import pyarrow as pa
@@ -27,6 +28,7 @@ into these kinds, or says which column it could not. Labels are never converted:
 """
 
 from duelrank.tables._kinds import KINDS, MISSING, features, is_labelled, kinds_of, labels
+from duelrank.tables._rankings import Rankings, label_array, rank_points, wide_columns
 from duelrank.tables._reading import STREAM, Source, TableError, from_dataframe, open_table
 from duelrank.tables._writing import OUTPUT_ENDINGS, output_ending, writing
 
@@ -35,14 +37,18 @@ __all__ = [
     "MISSING",
     "OUTPUT_ENDINGS",
     "STREAM",
+    "Rankings",
     "Source",
     "TableError",
     "features",
     "from_dataframe",
     "is_labelled",
     "kinds_of",
+    "label_array",
     "labels",
     "open_table",
     "output_ending",
+    "rank_points",
+    "wide_columns",
     "writing",
 ]

@@ -1,0 +1,289 @@
+"""Passes over blocks of rows: a kernel applied to every block, its results put together as a tree.
+
+Here, block after block, or on Dask with one task per block. The tree is the same in both, whatever
+the number of workers and whichever of them dies, and so are the digits of its sums.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Protocol
+from uuid import uuid4
+
+import numpy as np
+
+from duelrank.blocks._sources import RowBlocks, load
+
+FAN_IN = 8  # how many results are put together at a time
+
+Kernel = Callable[..., Any]
+Merge = Callable[[list[Any]], Any]
+Done = Callable[[], None]
+
+
+class Passes(Protocol):
+    """Whatever can take passes over blocks of rows."""
+
+    def reduce(self, kernel: Kernel, merge: Merge, *shared: Any) -> Any:
+        """Apply ``kernel(number, *columns, *shared)`` to all blocks, and merge the results.
+
+        Parameters
+        ----------
+        kernel : callable
+            Takes the number of a block, the block of every column, None for a column that is
+            missing, and what all blocks share. A function of a module, since it travels.
+        merge : callable
+            Takes a list of results and returns one that stands for all of them.
+        *shared : anything
+            What goes to every block, such as weights.
+        """
+
+    def each(self, kernel: Kernel, *shared: Any, done: Done | None = None) -> list[Any]:
+        """Apply ``kernel(number, *columns, *shared)`` to all blocks, and list the results.
+
+        Parameters
+        ----------
+        kernel, *shared : callable, anything
+            As in `reduce`; results should be small, as all of them come back.
+        done : callable, default=None
+            Called here, without arguments, whenever a block is done.
+        """
+
+
+def passes_over(columns: list[RowBlocks | None]) -> Passes:
+    """Choose where the passes over aligned columns are taken.
+
+    On Dask, if a column comes from there or a client is connected to a cluster, otherwise here.
+    """
+    blocks = _zipped(columns)
+    from_dask = any(hasattr(part, "__dask_graph__") for block in blocks for part in block)
+    return OnDask(blocks) if from_dask or has_client() else Here(blocks)
+
+
+def passes_over_frames(frames: list[Any]) -> Passes:
+    """Take passes over the partitions of Dask dataframes and series; None for a missing one.
+
+    They are put together before Dask optimizes them: it reads what comes from one file at once, and
+    would else choose different partitions for columns of different width.
+    """
+    packed = frames[0].map_partitions(
+        _packed,
+        *frames[1:],
+        meta=frames[0]._meta,
+        align_dataframes=False,
+        enforce_metadata=False,
+    )
+    return OnDask(packed.to_delayed())
+
+
+def has_client() -> bool:
+    """Tell whether this process is connected to a Dask cluster."""
+    if "distributed" not in sys.modules:
+        return False
+    from distributed import get_client
+
+    try:
+        get_client()
+    except ValueError:
+        return False
+    return True
+
+
+class Here:
+    """Passes in this process, one block at a time."""
+
+    def __init__(self, blocks: list[Any]) -> None:
+        self.blocks = blocks
+
+    def reduce(self, kernel: Kernel, merge: Merge, *shared: Any) -> Any:
+        """Apply a kernel to all blocks, and merge the results."""
+        levels: list[list[Any]] = [[]]
+        for number, block in enumerate(self.blocks):
+            levels[0].append(_on_block(kernel, number, block, shared))
+            self._carry(levels, merge, FAN_IN)
+        self._carry(levels, merge, 1)
+        return levels[-1][0]
+
+    def each(self, kernel: Kernel, *shared: Any, done: Done | None = None) -> list[Any]:
+        """Apply a kernel to all blocks, and list the results."""
+        results = []
+        for number, block in enumerate(self.blocks):
+            results.append(_on_block(kernel, number, block, shared))
+            if done is not None:
+                done()
+        return results
+
+    @staticmethod
+    def _carry(levels: list[list[Any]], merge: Merge, at: int) -> None:
+        """Merge the results of every level that has so many, and hand them to the next one."""
+        level = 0
+        while level < len(levels):
+            last = level == len(levels) - 1
+            if len(levels[level]) >= at and not (last and len(levels[level]) == 1):
+                if last:
+                    levels.append([])
+                levels[level + 1].append(merge(levels[level]))
+                levels[level] = []
+            level += 1
+
+
+class OnDask:
+    """Passes by Dask's scheduler: that of the client, or else the one Dask is set to."""
+
+    def __init__(self, blocks: list[Any]) -> None:
+        self.blocks = blocks
+
+    @cached_property
+    def graph(self) -> dict[Any, Any]:
+        """The tasks that make the blocks, of those that are Dask's."""
+        parts = (part for block in self.blocks for part in _flat(block))
+        graphs = (part.__dask_graph__() for part in parts if hasattr(part, "__dask_graph__"))
+        tasks: dict[Any, Any] = {}
+        for graph in {id(graph): graph for graph in graphs}.values():  # blocks may share them
+            tasks.update(graph)
+        return tasks
+
+    def reduce(self, kernel: Kernel, merge: Merge, *shared: Any) -> Any:
+        """Apply a kernel to all blocks, and merge the results.
+
+        The graph is written down by hand: to build it from single Delayed objects would take longer
+        than to run it.
+        """
+        from dask.delayed import Delayed
+
+        name = f"{kernel.__name__}-{uuid4().hex}"
+        # What is shared is one task each, from which workers copy: see `as_task`.
+        sources = {f"shared-{name}-{i}": (_keep, value) for i, value in enumerate(shared)}
+        graph = {**self.graph, **sources}
+        results: list[str] = []
+        for number, block in enumerate(self.blocks):
+            results.append(f"{name}-{number}")
+            graph[results[-1]] = (_on_block, kernel, number, _named(block), list(sources))
+        level = 0
+        while len(results) > 1:
+            level += 1
+            groups = [results[start : start + FAN_IN] for start in range(0, len(results), FAN_IN)]
+            results = [f"sum-{name}-{level}-{number}" for number in range(len(groups))]
+            graph.update({key: (merge, group) for key, group in zip(results, groups, strict=True)})
+        return compute(Delayed(results[0], graph), optimize_graph=False)
+
+    def each(self, kernel: Kernel, *shared: Any, done: Done | None = None) -> list[Any]:
+        """Apply a kernel to all blocks, and list the results."""
+        tasks = self._tasks(kernel, shared)
+        return list(compute(tasks) if done is None else _compute_watched(tasks, done))
+
+    def _tasks(self, kernel: Kernel, shared: Any) -> list[Any]:
+        from dask import delayed
+
+        sources = [as_task(value) for value in shared]
+        task = delayed(_on_block, pure=False)
+        return [task(kernel, number, block, sources) for number, block in enumerate(self.blocks)]
+
+
+def compute(*values: Any, **options: Any) -> Any:
+    """Let Dask compute, and say clearly what is wrong when workers die of it."""
+    import dask
+
+    with _explaining():
+        results = dask.compute(*values, **options)
+    return results[0] if len(values) == 1 else results
+
+
+def as_task(value: Any) -> Any:
+    """Make a value that all blocks share the result of one task, from which workers copy it.
+
+    In the tasks of all blocks it would go through the scheduler as many times. It is not scattered,
+    so it can be made again when the worker dies that has it.
+    """
+    from dask import delayed
+
+    return delayed(_keep, pure=False)(value)
+
+
+def add_up(results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Merge tuples of arrays by adding them up, in their order."""
+    if len(results) == 1:
+        return results[0]
+    totals = tuple(np.add(*pair) for pair in zip(results[0], results[1], strict=True))
+    for result in results[2:]:
+        for total, value in zip(totals, result, strict=True):
+            total += value
+    return totals
+
+
+def _zipped(columns: list[RowBlocks | None]) -> list[tuple[Any, ...]]:
+    n_blocks = max(len(column) for column in columns if column is not None)
+    missing = [None] * n_blocks
+    return list(zip(*(missing if c is None else c.parts for c in columns), strict=True))
+
+
+def _packed(*columns: Any) -> tuple[Any, ...]:
+    return columns
+
+
+def _flat(block: Any) -> list[Any]:
+    """List the parts of a block; one that Dask has packed is a single part."""
+    return [block] if hasattr(block, "__dask_graph__") else list(block)
+
+
+def _named(block: Any) -> Any:
+    """Name the tasks that make the parts of a block, for a graph."""
+    names = [part.key if hasattr(part, "__dask_graph__") else part for part in _flat(block)]
+    return names[0] if hasattr(block, "__dask_graph__") else names
+
+
+def _on_block(kernel: Kernel, number: int, block: Any, shared: Any) -> Any:
+    try:
+        return kernel(number, *map(load, block), *shared)
+    except Exception as error:
+        error.add_note(f"This happened in block number {number}, counted from 0.")
+        raise
+
+
+def _keep(value: Any) -> Any:
+    return value
+
+
+@contextmanager
+def _explaining() -> Iterator[None]:
+    import dask
+    import distributed  # noqa: F401, its settings have to be there before one of them is changed
+
+    # Weights of many duels are more than Dask likes to see in a graph, and they have to travel.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+        try:
+            yield
+        except Exception as error:
+            if type(error).__name__ != "KilledWorker":
+                raise
+            raise RuntimeError(
+                "A task was given up because worker after worker died of it. Most often a block "
+                "does not fit into a worker's memory limit: make blocks smaller, with rechunk, "
+                "repartition or rows_per_block, or working_memory, or raise the limit. Dask says: "
+                f"{error}"
+            ) from error
+
+
+def _compute_watched(tasks: list[Any], done: Done) -> Any:
+    """Compute tasks and hear of every one that is done, from a cluster or from this process."""
+    if not has_client():
+        from dask.callbacks import Callback
+
+        keys = {task.key for task in tasks}
+        with Callback(posttask=lambda key, *_: done() if key in keys else None):
+            return compute(tasks)
+    from distributed import as_completed, get_client
+
+    client = get_client()
+    with _explaining():
+        futures = client.compute(tasks)
+        try:
+            for _ in as_completed(futures, with_results=True):
+                done()
+            return client.gather(futures)
+        finally:  # or what an error leaves undone would go on
+            for future in futures:
+                future.release()

@@ -1,0 +1,210 @@
+"""Fits that can be stopped and gone on with: what has been reached, in a file.
+
+The file is a NumPy archive. It holds coefficients and intercepts of X as it was given, so that a
+fit may go on with other blocks, on another machine, or with another tolerance; and the facts about
+the data and the parameters by which a fit knows its own file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank._files import replacing
+from duelrank._pairs import pairs
+from duelrank.duels._logistic_objective import Floats
+from duelrank.duels._logistic_rows import RowTable, Scaling
+from duelrank.duels._logistic_solver import State
+
+# A duel with rows of one label only has no finite intercept; its probability rounds to 1 here.
+ONE_SIDED_MARGIN = 100.0
+
+
+@dataclass
+class Fitted:
+    """What is known of all P duels.
+
+    Attributes
+    ----------
+    coef, intercept : ndarrays of shape (P, n_features) and (P,)
+        Their weights.
+    decrement, n_iter : ndarrays of shape (P,)
+        Certificates and iterations.
+    solved : ndarray of bool, of shape (P,)
+        Which duels are done with.
+    """
+
+    coef: Floats
+    intercept: Floats
+    decrement: Floats
+    n_iter: NDArray[np.intp]
+    solved: NDArray[np.bool_]
+
+    @classmethod
+    def unsolved(cls, sides: Floats, n_features: int, dtype: Any) -> Fitted:
+        """Begin: duels with rows on one side only are known, those with none are 0.
+
+        Parameters
+        ----------
+        sides : ndarray of shape (2, P)
+            How much the rows on the two sides of the duels weigh.
+        n_features : int
+            Number of features.
+        dtype : dtype
+            Precision of the coefficients.
+        """
+        n_duels = sides.shape[1]
+        seen = (sides > 0).astype(np.float64)
+        return cls(
+            np.zeros((n_duels, n_features), dtype=dtype),
+            (ONE_SIDED_MARGIN * (seen[1] - seen[0])).astype(dtype),
+            np.zeros(n_duels),
+            np.zeros(n_duels, dtype=np.intp),
+            np.logical_not(np.all(sides, axis=0)),
+        )
+
+    def take(self, duels: NDArray[np.intp], table: RowTable, state: State) -> None:
+        """Write down how far some duels have come."""
+        self.coef[duels], self.intercept[duels] = table.unscale(state.weights)
+        self.decrement[duels], self.n_iter[duels] = state.decrement, state.n_iter
+
+
+class Checkpoint:
+    """The file of a fit.
+
+    Parameters
+    ----------
+    path : path or None
+        The file; None to do nothing.
+    every : int
+        Iterations between two times of writing.
+    facts : dict of arrays
+        What the fit goes by; see `facts_of`.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None, every: int, facts: dict[str, NDArray[Any]]
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self.every = every
+        self.facts = facts
+        self.iterations = 0
+        self.saved: dict[str, NDArray[Any]] = {}
+        if self.path is not None and self.path.exists():
+            self.saved = _read(self.path)
+            self._check()
+
+    def resume(self, fitted: Fitted, tol: float) -> None:
+        """Take up what the file has; duels that did not reach the tolerance go on."""
+        if not self.saved:
+            return
+        for name in vars(fitted):
+            getattr(fitted, name)[:] = self.saved[name]
+        fitted.solved &= fitted.decrement <= tol
+
+    def start(
+        self, fitted: Fitted, duels: NDArray[np.intp], table: RowTable, other: Floats | None = None
+    ) -> State:
+        """Return where some duels start: where they stopped, or else at the weights given, or 0."""
+        if not self.saved or not fitted.n_iter[duels].any():
+            shape = (len(duels), len(table.penalty))
+            return State.at(np.zeros(shape) if other is None else other)
+        state = State.at(table.rescale(fitted.coef[duels], fitted.intercept[duels]))
+        state.decrement[:] = fitted.decrement[duels]
+        state.n_iter[:] = fitted.n_iter[duels]
+        if np.array_equal(self.saved["duels"], duels):
+            state.done[:] = self.saved["done"]
+            state.stage, state.iterations, state.iterations_in_stage = (
+                int(number) for number in self.saved["progress"]
+            )
+        return state
+
+    def iterated(
+        self, fitted: Fitted, duels: NDArray[np.intp], table: RowTable, state: State
+    ) -> None:
+        """Hear of an iteration, and write if it is time."""
+        self.iterations += 1
+        if self.path is not None and self.iterations % self.every == 0:
+            fitted.take(duels, table, state)
+            progress = [state.stage, state.iterations, state.iterations_in_stage]
+            self._write(fitted, duels=duels, done=state.done, progress=np.array(progress))
+
+    def solved(self, fitted: Fitted) -> None:
+        """Hear that more duels are solved, and write."""
+        if self.path is not None:
+            nothing = np.zeros(0, dtype=np.intp)
+            self._write(fitted, duels=nothing, done=nothing, progress=np.zeros(3, dtype=np.intp))
+
+    def finish(self, fitted: Fitted, tol: float) -> None:
+        """Remove the file, unless a duel has not converged and could be gone on with."""
+        if self.path is not None and np.all(fitted.decrement <= tol):
+            self.path.unlink(missing_ok=True)
+
+    def _write(self, fitted: Fitted, **current: NDArray[Any]) -> None:
+        assert self.path is not None
+        arrays = {**self.facts, **vars(fitted), **current}
+        with replacing(self.path) as partial, partial.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+
+    def _check(self) -> None:
+        for name, value in self.facts.items():
+            saved = self.saved.get(name, np.zeros(0))
+            same = saved.shape == value.shape
+            if same and value.dtype.kind == "f":
+                same = np.allclose(saved, value, rtol=1e-5, atol=0)
+            elif same:
+                same = np.array_equal(saved, value)
+            if not same:
+                raise ValueError(
+                    f"checkpoint names the file of another fit, {self.path}: its "
+                    f"{name.replace('_', ' ')} is not that of this fit. Remove it or name another."
+                )
+
+
+def facts_of(
+    scaling: Scaling, sides: Floats, n_classes: int, C: float, class_weight: Any
+) -> dict[str, NDArray[Any]]:
+    """Return what tells one fit from another: parameters, labels and features.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        Means and scales of the features.
+    sides : ndarray of shape (2, P)
+        How much the rows on the two sides of the duels weigh.
+    n_classes : int
+        Number of labels.
+    C : float
+        Inverse strength of the penalty.
+    class_weight : dict, "balanced" or None
+        Weights of the labels.
+    """
+    first, second = pairs(n_classes)
+    won = np.bincount(first, sides[0], n_classes) + np.bincount(second, sides[1], n_classes)
+    by_code = class_weight
+    if isinstance(class_weight, dict):
+        by_code = sorted((int(code), float(weight)) for code, weight in class_weight.items())
+    parameters = {"C": float(C), "fit_intercept": bool(scaling.fit_intercept), "weights": by_code}
+    return {
+        "parameters": np.array(json.dumps(parameters)),
+        "label_weights": won,
+        "feature_scales": scaling.scale,
+        "feature_means": np.round(scaling.mean / scaling.scale, 4),
+    }
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"checkpoint must name a file written by a fit; {path} is none."
+        ) from error

@@ -1,0 +1,161 @@
+"""Solving all duels, a set of them at a time, with rows that are held or that come in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank.duels._logistic_checkpoint import Checkpoint, Fitted, facts_of
+from duelrank.duels._logistic_groups import GroupedRows
+from duelrank.duels._logistic_held import HeldProblems
+from duelrank.duels._logistic_objective import Crew, Floats, stack
+from duelrank.duels._logistic_rows import (
+    EVERYONE,
+    ClassWeights,
+    Plan,
+    RowTable,
+    Scaling,
+    duel_blocks,
+)
+from duelrank.duels._logistic_solver import Problems, solve
+from duelrank.duels._sides import count_sides
+
+
+class Settings(NamedTuple):
+    """The parameters of `LogisticDuels` that matter to its solver; class weights by code."""
+
+    C: float
+    fit_intercept: bool
+    class_weight: Any
+    tol: float
+    max_iter: int
+    working_memory: float
+    checkpoint: Any = None
+    checkpoint_every: int = 5
+
+
+# Called with the number of steps that there will be and their name; returns what to call for each.
+Announce = Callable[[int, str], Callable[[], None]]
+
+
+def fit_held(
+    X: Any,
+    feedback: NDArray[Any],
+    weights: Floats | None,
+    n_classes: int,
+    settings: Settings,
+    crew: Crew,
+    announce: Announce = lambda n_steps, name: lambda: None,
+    wanted: NDArray[np.bool_] | None = None,
+) -> Fitted:
+    """Fit duels from rows in memory.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, n_features)
+        Rows of positive weight.
+    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K)
+        Codes, or ranks.
+    weights : ndarray of shape (n,), or None
+        Weights of the rows.
+    n_classes : int
+        Number of labels K.
+    settings : Settings
+        The parameters.
+    crew : Crew
+        The threads.
+    announce : callable
+        Hears how many steps there will be.
+    wanted : ndarray of bool, of shape (P,), default=None
+        Which duels are asked for; by default all.
+    """
+    grouped = GroupedRows(feedback, n_classes)
+    sides = count_sides(feedback, n_classes, weights)
+    class_weights = ClassWeights(settings.class_weight, n_classes, sides)
+    scaling = Scaling.of(X, weights, settings.fit_intercept)
+    checkpoint = Checkpoint(
+        settings.checkpoint,
+        settings.checkpoint_every,
+        facts_of(scaling, sides, n_classes, settings.C, settings.class_weight),
+    )
+    fitted = Fitted.unsolved(sides, X.shape[1], X.dtype)
+    if wanted is not None:
+        fitted.solved |= ~wanted
+    checkpoint.resume(fitted, settings.tol)
+    rows_of_duels = np.where(fitted.solved, 0, grouped.touched)
+    n_weights = len(scaling.penalty)
+    plan = Plan.of(X, rows_of_duels, n_classes, n_weights, 1, settings.working_memory)
+    table = RowTable(X, grouped.groups, weights, scaling, not plan.own_hessians, crew)
+
+    def problems(duels: NDArray[np.intp]) -> HeldProblems:
+        blocks = duel_blocks(table, grouped, duels, settings.C, class_weights, EVERYONE)
+        return HeldProblems(stack(blocks), len(duels), crew)
+
+    solve_tiles(fitted, plan, table, problems, None, settings, checkpoint, crew, announce)
+    return fitted
+
+
+def solve_tiles(
+    fitted: Fitted,
+    plan: Plan,
+    table: RowTable,
+    problems_of: Callable[[NDArray[np.intp]], Problems],
+    start_of: Callable[[NDArray[np.intp]], Floats] | None,
+    settings: Settings,
+    checkpoint: Checkpoint,
+    crew: Crew,
+    announce: Announce,
+) -> None:
+    """Solve one set of duels after the other, and write down how far they have come.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        Where to write.
+    plan : Plan
+        The sets.
+    table : RowTable
+        Knows what weights mean.
+    problems_of : callable
+        Makes problems of a set of duels.
+    start_of : callable or None
+        Makes weights to start from; by default zeros.
+    settings : Settings
+        The parameters.
+    checkpoint : Checkpoint
+        Hears of every iteration.
+    crew : Crew
+        The threads.
+    announce : callable
+        Hears how many steps there will be.
+    """
+    one = len(plan.tiles) == 1
+    step = announce(settings.max_iter if one else len(plan.tiles), "iteration" if one else "tile")
+    for duels in plan.tiles:
+        start = checkpoint.start(fitted, duels, table, start_of and start_of(duels))
+        cold = not start.weights.any()
+
+        def iterated(state: Any, duels: NDArray[np.intp] = duels) -> None:
+            checkpoint.iterated(fitted, duels, table, state)
+            if one:
+                step()
+
+        solution = solve(
+            problems_of(duels),
+            table.penalty,
+            start,
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            crew=crew,
+            preconditioner=plan.preconditioner(table.penalty, len(duels), cold=cold),
+            on_iteration=iterated,
+        )
+        fitted.take(duels, table, solution)
+        fitted.solved[duels] = True
+        checkpoint.solved(fitted)
+        if not one:
+            step()
+    checkpoint.finish(fitted, settings.tol)

@@ -90,7 +90,7 @@ class GroupedRows:
     ) -> None:
         self.feedback = feedback
         self.n_classes = n_classes
-        first, second = pairs(n_classes)
+        self.pairs = first, second = pairs(n_classes)
         if feedback.ndim == 1:
             rows_of, everywhere = split_by(feedback, n_classes), np.arange(0)
         else:
@@ -110,7 +110,7 @@ class GroupedRows:
 
     def sides(self, group: Group, duels: NDArray[np.intp]) -> Sides:
         """Return the sides of a group in those of some duels that it takes part in."""
-        first, second = (side[duels] for side in pairs(self.n_classes))
+        first, second = (side[duels] for side in self.pairs)
         if group.label is None:
             own = outcomes(self.feedback[group.rows], duels).T.astype(np.float32)
             return Sides(np.arange(len(duels)), np.ones(len(duels)), own)

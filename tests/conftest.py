@@ -21,3 +21,19 @@ def iris():
 @pytest.fixture(scope="session")
 def digits():
     return load_digits(return_X_y=True)
+
+
+@pytest.fixture(scope="session")
+def client():
+    """A Dask cluster of two worker processes, started by the first test that asks for it."""
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",  # any free port: test processes have a cluster each
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client

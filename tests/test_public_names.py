@@ -7,6 +7,7 @@ import pytest
 import duelrank
 
 MODULES = [
+    "blocks",
     "bounds",
     "competitors",
     "consensus",
@@ -87,11 +88,12 @@ def test_import_is_lazy():
 
 
 def test_import_needs_core_dependencies_only():
+    extras = "matplotlib rich pandas polars click pyarrow skops dask distributed"
     code = (
         "import sys\n"
         "class Missing:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name in 'matplotlib rich pandas polars click pyarrow skops'.split():\n"
+        f"        if name in {extras.split()}:\n"
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Missing())\n"
         "import duelrank, duelrank.losses\n"

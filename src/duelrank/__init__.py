@@ -19,6 +19,7 @@ Beside the path: :mod:`duelrank.posteriors` and :mod:`duelrank.bounds` say what 
 :mod:`duelrank.datasets` holds data to try it on, :mod:`duelrank.plotting` draws, and
 :mod:`duelrank.report` writes a page about a fitted ranker. :mod:`duelrank.storage` saves rankers,
 :mod:`duelrank.evaluation` compares them, and the command ``duelrank`` does it all on files.
+:mod:`duelrank.blocks` are rows that come from files or a Dask cluster, more than memory holds.
 
 Names are imported when they are first used, so that ``import duelrank`` costs next to nothing.
 """  # noqa: E501
@@ -87,6 +88,7 @@ __all__ = [
 
 # Every room can be reached as an attribute, also those whose best names are above.
 _ROOMS = (
+    "blocks",
     "bounds",
     "competitors",
     "consensus",

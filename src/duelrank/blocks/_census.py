@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from duelrank._sklearn import check_sample_weight
+from duelrank._threads import one_blas_thread
 
 Floats = NDArray[np.floating]
 
-ROWS_AT_ONCE = 8192  # for sums of squares, which need a copy of their rows
+SEED = 20200101
+ROWS_AT_ONCE = 2048  # for sums in double precision, which need a copy of their rows
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Census:
         Number of rows of positive weight of every label.
     weights : ndarray of shape (K,)
         How much they weigh together.
+    projected : ndarray of shape (K,)
+        Weighted sum of every label's rows, projected: what ties labels to points.
     mean, deviations : ndarrays of shape (n_features,)
         Weighted mean of the features, and weighted sum of the squared deviations from it.
     """
@@ -45,6 +48,7 @@ class Census:
     labels: NDArray[Any]
     counts: NDArray[np.intp]
     weights: Floats
+    projected: Floats
     mean: Floats
     deviations: Floats
 
@@ -68,12 +72,14 @@ def count_block(number: int, X: Any, y: Any, sample_weight: Any) -> Census:
             raise ValueError(
                 f"{name} must have one row for each row of X, got {len(column)} for {len(points)}."
             )
-    seen = weights > 0
     n_rows = len(points)
+    names, codes = np.unique(labels, return_inverse=True)  # those without weight as well
+    seen = weights > 0
     if not seen.all():
-        points, labels, weights = points[seen], labels[seen], weights[seen]
-    names, codes = np.unique(labels, return_inverse=True)
+        points, codes, weights = points[seen], codes[seen], weights[seen]
     mean, deviations = _moments(points, weights)
+    with one_blas_thread():
+        projected = points @ projection(points.shape[1])
     return Census(
         head,
         points.dtype,
@@ -81,6 +87,7 @@ def count_block(number: int, X: Any, y: Any, sample_weight: Any) -> Census:
         names,
         np.bincount(codes, minlength=len(names)),
         np.bincount(codes, weights, minlength=len(names)).astype(np.float64),
+        np.bincount(codes, weights * projected, minlength=len(names)).astype(np.float64),
         mean,
         deviations,
     )
@@ -96,11 +103,12 @@ def merge_censuses(parts: list[Census]) -> Census:
         return replace(total, n_rows=sum(part.n_rows for part in parts))
     labels = np.unique(np.concatenate([part.labels for part in seen]))
     counts = np.zeros(len(labels), dtype=np.intp)
-    weights = np.zeros(len(labels))
-    places = [np.searchsorted(labels, part.labels) for part in seen]
-    for part, place in zip(seen, places, strict=True):
+    weights, projected = np.zeros(len(labels)), np.zeros(len(labels))
+    for part in seen:
+        place = np.searchsorted(labels, part.labels)
         counts[place] += part.counts
         weights[place] += part.weights
+        projected[place] += part.projected
     mean, deviations = _merged_moments(seen)
     return Census(
         total.head,
@@ -109,6 +117,7 @@ def merge_censuses(parts: list[Census]) -> Census:
         labels,
         counts,
         weights,
+        projected,
         mean,
         deviations,
     )
@@ -126,13 +135,22 @@ def check_labels(y: Any) -> NDArray[Any]:
     if labels.dtype == object and any(label is None or label != label for label in labels):
         raise ValueError("y contains NaN or None; every row needs a label.")
     assert_all_finite(labels, input_name="y")
-    if len(labels):
-        check_classification_targets(labels)
+    # scikit-learn's own check counts labels too, and warns of few rows for each of them: in a block
+    # that means nothing.
+    if labels.dtype.kind == "f" and np.any(labels != np.floor(labels)):
+        raise ValueError("y must hold class labels, got numbers that are not whole.")
     return labels
+
+
+def projection(n_features: int) -> Floats:
+    """Return the direction, always the same, in which points are projected on one number."""
+    return np.random.default_rng(SEED).choice([-1.0, 1.0], n_features)
 
 
 def _check_weights(sample_weight: Any) -> Floats:
     weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim != 1:
+        raise ValueError(f"sample_weight must be a vector, got a block of shape {weights.shape}.")
     # Some rows of all data have to weigh something, which a single block cannot tell.
     return check_sample_weight(np.append(weights, 1.0), np.zeros(len(weights) + 1))[:-1]
 
@@ -141,12 +159,14 @@ def _moments(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
     n_features = points.shape[1]
     if len(points) == 0:
         return np.zeros(n_features), np.zeros(n_features)
-    mean = (weights / weights.sum()) @ points.astype(np.float64, copy=False)
-    deviations = np.zeros(n_features)
-    for start in range(0, len(points), ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        centred = points[rows] - mean
-        deviations += np.einsum("i,ij,ij->j", weights[rows], centred, centred)
+    slabs = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(points), ROWS_AT_ONCE)]
+    with one_blas_thread():
+        mean = sum(weights[rows] @ points[rows].astype(np.float64) for rows in slabs)
+        mean /= weights.sum()
+        deviations = np.zeros(n_features)
+        for rows in slabs:
+            centred = points[rows] - mean
+            deviations += weights[rows] @ np.square(centred, out=centred)
     return mean, deviations
 
 
@@ -154,7 +174,7 @@ def _merged_moments(parts: list[Census]) -> tuple[Floats, Floats]:
     """Merge means and deviations from them without cancellation (Chan, Golub & LeVeque 1983)."""
     shares = np.array([part.weights.sum() for part in parts])
     means = np.stack([part.mean for part in parts])
-    mean = shares @ means / shares.sum()
+    mean = shares @ means / max(shares.sum(), np.finfo(np.float64).tiny)
     within = np.sum([part.deviations for part in parts], axis=0)
     return mean, within + shares @ (means - mean) ** 2
 

@@ -57,12 +57,10 @@ class LabeledBlocks:
     def census(self) -> Census:
         """Take the first pass."""
         census: Census = self.passes.reduce(count_block, merge_censuses)
-        if len(census.labels) == 0:
-            raise ValueError(
-                "sample_weight must be positive for at least one row; all are zero."
-                if census.n_rows
-                else "X must have at least one row, got none."
-            )
+        if census.n_rows == 0:
+            raise ValueError("X must have at least one row, got none.")
+        if not census.weights.any():
+            raise ValueError("sample_weight must be positive for at least one row; all are zero.")
         return census
 
     def check_classes(self, classes: NDArray[Any], name: str = "classes") -> None:

@@ -6,18 +6,23 @@ the number of workers and whichever of them dies, and so are the digits of its s
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
+from operator import getitem
 from typing import Any, Protocol
 from uuid import uuid4
 
 import numpy as np
 
+from duelrank._threads import blas_threads
 from duelrank.blocks._sources import RowBlocks, load
 
 FAN_IN = 8  # how many results are put together at a time
+TASKS_PER_THREAD = 4  # of those that are sent off together
 
 Kernel = Callable[..., Any]
 Merge = Callable[[list[Any]], Any]
@@ -50,6 +55,39 @@ class Passes(Protocol):
             As in `reduce`; results should be small, as all of them come back.
         done : callable, default=None
             Called here, without arguments, whenever a block is done.
+        """
+
+    def regroup(self, split: Kernel, merge: Merge, n_groups: int, *shared: Any) -> list[Any]:
+        """Put rows together that belong together, whatever blocks they are in.
+
+        Parameters
+        ----------
+        split : callable
+            A kernel that returns a list of what a block has for every group.
+        merge : callable
+            Takes a list of such parts of a group and returns one that stands for all of them.
+        n_groups : int
+            Number of groups.
+        *shared : anything
+            What goes to every block.
+
+        Returns
+        -------
+        groups : list
+            Recipes or tasks, to be handed to `stream`.
+        """
+
+    def stream(self, kernel: Kernel, tasks: list[tuple[Any, ...]], *shared: Any) -> Iterator[Any]:
+        """Yield ``kernel(*task, *shared)`` of all tasks in their order, a few at a time.
+
+        Parameters
+        ----------
+        kernel : callable
+            A function of a module, since it travels.
+        tasks : list of tuples
+            Arguments, among them groups.
+        *shared : anything
+            What goes to every task.
         """
 
 
@@ -93,16 +131,17 @@ def has_client() -> bool:
 
 
 class Here:
-    """Passes in this process, one block at a time."""
+    """Passes in this process, as many blocks at a time as BLAS would have threads."""
 
     def __init__(self, blocks: list[Any]) -> None:
         self.blocks = blocks
+        self.n_threads = blas_threads()
 
     def reduce(self, kernel: Kernel, merge: Merge, *shared: Any) -> Any:
         """Apply a kernel to all blocks, and merge the results."""
         levels: list[list[Any]] = [[]]
-        for number, block in enumerate(self.blocks):
-            levels[0].append(_on_block(kernel, number, block, shared))
+        for result in self._results(kernel, shared):
+            levels[0].append(result)
             self._carry(levels, merge, FAN_IN)
         self._carry(levels, merge, 1)
         return levels[-1][0]
@@ -115,6 +154,29 @@ class Here:
             if done is not None:
                 done()
         return results
+
+    def regroup(self, split: Kernel, merge: Merge, n_groups: int, *shared: Any) -> list[Any]:
+        """Put rows together that belong together: a pass over all blocks for every group."""
+        return [partial(self._group, split, merge, group, shared) for group in range(n_groups)]
+
+    def stream(self, kernel: Kernel, tasks: list[tuple[Any, ...]], *shared: Any) -> Iterator[Any]:
+        """Yield the results of tasks."""
+        for task in tasks:
+            yield kernel(*map(load, task), *shared)
+
+    def _group(self, split: Kernel, merge: Merge, group: int, shared: tuple[Any, ...]) -> Any:
+        return merge([parts[group] for parts in self._results(split, shared)])
+
+    def _results(self, kernel: Kernel, shared: tuple[Any, ...]) -> Iterator[Any]:
+        """Yield the results of all blocks in their order, some of them made at the same time."""
+        numbers = range(len(self.blocks))
+
+        def on_block(number: int) -> Any:
+            return _on_block(kernel, number, self.blocks[number], shared)
+
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            for start in numbers[:: self.n_threads]:
+                yield from pool.map(on_block, numbers[start : start + self.n_threads])
 
     @staticmethod
     def _carry(levels: list[list[Any]], merge: Merge, at: int) -> None:
@@ -154,26 +216,51 @@ class OnDask:
         """
         from dask.delayed import Delayed
 
-        name = f"{kernel.__name__}-{uuid4().hex}"
-        # What is shared is one task each, from which workers copy: see `as_task`.
-        sources = {f"shared-{name}-{i}": (_keep, value) for i, value in enumerate(shared)}
-        graph = {**self.graph, **sources}
-        results: list[str] = []
-        for number, block in enumerate(self.blocks):
-            results.append(f"{name}-{number}")
-            graph[results[-1]] = (_on_block, kernel, number, _named(block), list(sources))
-        level = 0
-        while len(results) > 1:
-            level += 1
-            groups = [results[start : start + FAN_IN] for start in range(0, len(results), FAN_IN)]
-            results = [f"sum-{name}-{level}-{number}" for number in range(len(groups))]
-            graph.update({key: (merge, group) for key, group in zip(results, groups, strict=True)})
-        return compute(Delayed(results[0], graph), optimize_graph=False)
+        graph, results = self._mapped(kernel, shared)
+        return compute(Delayed(_tree(graph, results, merge), graph), optimize_graph=False)
 
     def each(self, kernel: Kernel, *shared: Any, done: Done | None = None) -> list[Any]:
         """Apply a kernel to all blocks, and list the results."""
         tasks = self._tasks(kernel, shared)
         return list(compute(tasks) if done is None else _compute_watched(tasks, done))
+
+    def regroup(self, split: Kernel, merge: Merge, n_groups: int, *shared: Any) -> list[Any]:
+        """Put rows together that belong together, once, to stay on the cluster."""
+        import dask
+        from dask.delayed import Delayed
+
+        graph, blocks = self._mapped(split, shared)
+        groups = []
+        for group in range(n_groups):
+            pieces = [f"{block}-part-{group}" for block in blocks]
+            graph.update({p: (getitem, b, group) for p, b in zip(pieces, blocks, strict=True)})
+            groups.append(_tree(graph, pieces, merge))
+        with _explaining():
+            tasks = [Delayed(group, graph) for group in groups]
+            return list(dask.persist(*tasks, optimize_graph=False))
+
+    def stream(self, kernel: Kernel, tasks: list[tuple[Any, ...]], *shared: Any) -> Iterator[Any]:
+        """Yield the results of tasks, as many at a time as keep all workers busy."""
+        from dask import delayed
+
+        run = delayed(kernel, pure=False)
+        at_once = TASKS_PER_THREAD * n_threads()
+        for start in range(0, len(tasks), at_once):
+            sources = [as_task(value) for value in shared]
+            yield from compute([run(*task, *sources) for task in tasks[start : start + at_once]])
+
+    def _mapped(self, kernel: Kernel, shared: Any) -> tuple[dict[Any, Any], list[str]]:
+        """Return a graph that applies a kernel to all blocks, and the names of the results."""
+        name = f"{kernel.__name__}-{uuid4().hex}"
+        # What is shared is one task each, from which workers copy: see `as_task`. Inside a partial,
+        # Dask does not look for tasks in it.
+        sources = {f"shared-{name}-{i}": (partial(_keep, v),) for i, v in enumerate(shared)}
+        graph = {**self.graph, **sources}
+        results: list[str] = []
+        for number, block in enumerate(self.blocks):
+            results.append(f"{name}-{number}")
+            graph[results[-1]] = (_on_block, kernel, number, _named(block), list(sources))
+        return graph, results
 
     def _tasks(self, kernel: Kernel, shared: Any) -> list[Any]:
         from dask import delayed
@@ -181,6 +268,26 @@ class OnDask:
         sources = [as_task(value) for value in shared]
         task = delayed(_on_block, pure=False)
         return [task(kernel, number, block, sources) for number, block in enumerate(self.blocks)]
+
+
+def _tree(graph: dict[Any, Any], results: list[str], merge: Merge) -> str:
+    """Add tasks to a graph that merge results a few at a time; return the name of the last one."""
+    level = 0
+    while len(results) > 1:
+        level += 1
+        groups = [results[start : start + FAN_IN] for start in range(0, len(results), FAN_IN)]
+        results = [f"{group[0]}-merged-{level}" for group in groups]
+        graph.update({name: (merge, group) for name, group in zip(results, groups, strict=True)})
+    return results[0]
+
+
+def n_threads() -> int:
+    """Return how many tasks can run at a time."""
+    if not has_client():
+        return os.cpu_count() or 1
+    from distributed import get_client
+
+    return max(1, sum(get_client().nthreads().values()))
 
 
 def compute(*values: Any, **options: Any) -> Any:

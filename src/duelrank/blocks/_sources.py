@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from duelrank._parameters import check_count
 
@@ -69,7 +70,7 @@ class RowBlocks:
 
         Parameters
         ----------
-        array : ndarray or memmap, of shape (n, n_features) or (n,)
+        array : ndarray, dataframe or memmap, of shape (n, n_features) or (n,)
             Of a ``numpy.memmap`` (or of ``numpy.load(path, mmap_mode="r")``) only the file's name
             is kept, and blocks are read from the file; on a cluster all machines have to see it
             under that name. An array in memory stays there, and its blocks travel to whoever needs
@@ -83,10 +84,11 @@ class RowBlocks:
             The last one may be shorter.
         """
         check_count("rows_per_block", rows_per_block)
-        if not hasattr(array, "shape") or not 1 <= len(array.shape) <= 2:
+        shape = getattr(array, "shape", ())
+        if not 1 <= len(shape) <= 2 or sparse.issparse(array) or is_dask(array):
             raise ValueError(
-                "array must be an array of shape (n, n_features) or (n,), "
-                f"got {getattr(array, 'shape', type(array).__name__)}."
+                "array must be a dense array of shape (n, n_features) or (n,), got "
+                f"{type(array).__name__}{f' of shape {shape}' if shape else ''}."
             )
         if array.shape[0] == 0:
             raise ValueError(f"array must have at least one row, got shape {array.shape}.")
@@ -127,6 +129,8 @@ class RowBlocks:
         check_count("rows_per_block", rows_per_block)
         parts, lengths = [], []
         names = [columns] if isinstance(columns, str) else list(columns)
+        if not names:
+            raise ValueError("columns must name at least one column, got none.")
         for file in _parquet_files(path):
             with ParquetFile(file) as parquet:
                 missing = [name for name in names if name not in parquet.schema_arrow.names]
@@ -249,13 +253,20 @@ def _cut_like(values: Any, like: RowBlocks | None, name: str) -> RowBlocks:
 
 def _slice(array: NDArray[Any], start: int, stop: int) -> Any:
     # Only the rows of the block are in the recipe, and only they travel with it.
-    return partial(np.asarray, array[start:stop])
+    return partial(_itself, array[start:stop])
+
+
+def _itself(rows: Any) -> Any:
+    return rows
 
 
 def _rows_of_file(array: np.memmap[Any, Any]) -> Callable[[int, int], Any]:
     """Return what makes recipes for rows of a memory map."""
-    if array.filename is None or not array.flags.c_contiguous:
-        raise ValueError("array must be a memory map of a file, with rows one after the other.")
+    if array.filename is None or array.mode == "c" or not array.flags.c_contiguous:
+        raise ValueError(
+            "array must be a memory map of a file, with rows one after the other and without "
+            "changes of its own (mode 'c')."
+        )
     path = os.path.abspath(array.filename)
     if array.offset + array.nbytes != os.path.getsize(path):
         raise ValueError(

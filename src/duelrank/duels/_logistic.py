@@ -208,12 +208,13 @@ class LogisticDuels(LinearDuels):
         Whether to show progress on standard error.
     checkpoint : path, default=None
         A file to write what has been reached to, every few iterations. A fit of the same data and
-        parameters that finds the file goes on from there, even with other blocks of rows, another
-        `tol` or a higher `max_iter`; one of other data raises an error. The file is removed when
-        all duels have converged.
+        parameters that finds the file goes on from there, even with other blocks of rows or another
+        `tol`; one of other data raises an error. The file is removed when all duels have converged;
+        if some have not within `max_iter`, another fit goes on for as many iterations. Fits that
+        run at the same time, as in a search, need files of their own.
     checkpoint_every : int, default=5
-        Iterations between two times of writing. Where duels are solved one block after another, the
-        file is also written after every block.
+        Iterations between two times of writing; where duels are solved one block after another,
+        blocks count as well.
 
     Attributes
     ----------
@@ -319,7 +320,7 @@ class LogisticDuels(LinearDuels):
             fitted = fit_blocks(
                 X, X.classes, self.dtype, self._settings(), threads, self._announcer(opened)
             )
-        return self._keep(fitted, n_classes)
+        return self._keep(fitted, n_classes, stacklevel=5)
 
     def _settings(self) -> Settings:
         return Settings(*(getattr(self, name) for name in Settings._fields))
@@ -333,12 +334,12 @@ class LogisticDuels(LinearDuels):
 
         return announce
 
-    def _keep(self, fitted: Fitted, n_classes: int) -> LogisticDuels:
+    def _keep(self, fitted: Fitted, n_classes: int, stacklevel: int = 4) -> LogisticDuels:
         self.coef_, self.intercept_ = fitted.coef, fitted.intercept
         self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
         self.converged_ = fitted.decrement <= self.tol
         self.n_classes_ = n_classes
-        warn_unless_converged(self.converged_, n_classes, self.max_iter, stacklevel=4)
+        warn_unless_converged(self.converged_, n_classes, self.max_iter, stacklevel=stacklevel)
         return self
 
 

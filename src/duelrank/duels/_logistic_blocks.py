@@ -5,6 +5,9 @@ features. The second draws a *sample*, as many rows of every label as it takes f
 The duels are solved on the sample, here; from there the solver goes on with passes over all blocks,
 and the Hessians of the sample precondition it. Few passes are left to take, for the sample's
 solution is close.
+
+With so many labels that the weights of their duels are too many to go through every pass, tasks
+solve some duels each (`_logistic_tiles`).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from duelrank.duels._logistic_passes import (
     CodedRows,
     PassedProblems,
     Terms,
+    concatenated,
     rows_of_block,
 )
 from duelrank.duels._logistic_rows import (
@@ -37,6 +41,7 @@ from duelrank.duels._logistic_rows import (
     duel_blocks,
 )
 from duelrank.duels._logistic_solver import SINGLE_TOL, solve
+from duelrank.duels._logistic_tiles import label_groups, solve_groups
 
 SEED = 20200101  # which rows are sampled changes how fast a fit is, and only its last digits
 # Rows of every label in the sample, for each weight of a duel: with 100 rows per weight the
@@ -48,19 +53,22 @@ SAMPLE_SHARE = 4  # of the working memory, a quarter is for the sample
 
 
 class LabelCounts(NamedTuple):
-    """The labels of a fit, in the order of their codes, (K,), with their rows and weights."""
+    """The labels of a fit, in the order of their codes, (K,), and what a census knows of them."""
 
     classes: NDArray[Any]
     rows: NDArray[np.intp]
     weights: Floats
+    means: Floats
 
     @classmethod
     def of(cls, census: Census, classes: NDArray[Any]) -> LabelCounts:
         """Put what a census has counted in the order of the classes, which hold all its labels."""
-        rows, weights = np.zeros(len(classes), dtype=np.intp), np.zeros(len(classes))
         codes = np.searchsorted(classes, census.labels)
+        rows = np.zeros(len(classes), dtype=np.intp)
+        weights, means = np.zeros(len(classes)), np.zeros(len(classes))
         rows[codes], weights[codes] = census.counts, census.weights
-        return cls(classes, rows, weights)
+        means[codes] = census.projected / np.maximum(census.weights, np.finfo(np.float64).tiny)
+        return cls(classes, rows, weights, means)
 
     def sides(self) -> Floats:
         """Return how much the rows on the two sides of all duels weigh, (2, P)."""
@@ -102,10 +110,14 @@ def fit_blocks(
     checkpoint = Checkpoint(
         settings.checkpoint,
         settings.checkpoint_every,
-        facts_of(scaling, sides, n_classes, settings.C, settings.class_weight),
+        facts_of(scaling, labels.means, sides, n_classes, settings.C, settings.class_weight),
     )
     fitted = Fitted.unsolved(sides, n_features, dtype)
     checkpoint.resume(fitted, settings.tol)
+    groups = label_groups(labels.rows, len(scaling.penalty), settings.working_memory)
+    if groups is not None:
+        solve_groups(fitted, blocks.passes, groups, classes, dtype, settings, checkpoint, announce)
+        return fitted
     sample = _sample(blocks, labels, n_features, dtype, settings)
     grouped = GroupedRows(sample.codes, n_classes)
     rows_of_duels = np.where(fitted.solved, 0, grouped.touched)
@@ -165,7 +177,7 @@ def _sample(
     rows_per_label = max(LEAST_SAMPLE_ROWS_OF_MANY, min(wanted, most / len(labels.classes)))
     share = rows_per_label / np.maximum(labels.rows, 1)
     sample: CodedRows = blocks.passes.reduce(
-        sample_block, _concatenated, labels.classes, share, dtype
+        sample_block, concatenated, labels.classes, share, dtype
     )
     drawn = np.bincount(sample.codes, sample.weights, minlength=len(labels.classes))
     inflation = labels.weights / np.maximum(drawn, np.finfo(np.float64).tiny)
@@ -188,7 +200,3 @@ def sample_block(
     kept = drawn < 1
     weights = np.ones(len(kept)) if rows.weights is None else rows.weights
     return CodedRows(rows.X[kept], rows.codes[kept], weights[kept])
-
-
-def _concatenated(parts: list[CodedRows]) -> CodedRows:
-    return CodedRows(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from duelrank._files import replacing
 from duelrank._pairs import pairs
+from duelrank.blocks._census import projection
 from duelrank.duels._logistic_objective import Floats
 from duelrank.duels._logistic_rows import RowTable, Scaling
 from duelrank.duels._logistic_solver import State
@@ -95,9 +96,15 @@ class Checkpoint:
         self.path = None if path is None else Path(path)
         self.every = every
         self.facts = facts
-        self.iterations = 0
+        self.steps = 0
         self.saved: dict[str, NDArray[Any]] = {}
-        if self.path is not None and self.path.exists():
+        if self.path is None:
+            return
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(
+                f"checkpoint must name a file in a folder that is there, got {self.path}."
+            )
+        if self.path.exists():
             self.saved = _read(self.path)
             self._check()
 
@@ -110,17 +117,17 @@ class Checkpoint:
         fitted.solved &= fitted.decrement <= tol
 
     def start(
-        self, fitted: Fitted, duels: NDArray[np.intp], table: RowTable, other: Floats | None = None
-    ) -> State:
-        """Return where some duels start: where they stopped, or else at the weights given, or 0."""
+        self, fitted: Fitted, duels: NDArray[np.intp], table: RowTable, tol: float
+    ) -> State | None:
+        """Return where some duels have stopped, None if they have not begun."""
         if not self.saved or not fitted.n_iter[duels].any():
-            shape = (len(duels), len(table.penalty))
-            return State.at(np.zeros(shape) if other is None else other)
+            return None
         state = State.at(table.rescale(fitted.coef[duels], fitted.intercept[duels]))
         state.decrement[:] = fitted.decrement[duels]
         state.n_iter[:] = fitted.n_iter[duels]
         if np.array_equal(self.saved["duels"], duels):
-            state.done[:] = self.saved["done"]
+            # What was good enough may have been so for another stage, or another tolerance.
+            state.done[:] = self.saved["done"] & (state.decrement <= tol)
             state.stage, state.iterations, state.iterations_in_stage = (
                 int(number) for number in self.saved["progress"]
             )
@@ -130,22 +137,32 @@ class Checkpoint:
         self, fitted: Fitted, duels: NDArray[np.intp], table: RowTable, state: State
     ) -> None:
         """Hear of an iteration, and write if it is time."""
-        self.iterations += 1
-        if self.path is not None and self.iterations % self.every == 0:
+        if self._is_time():
             fitted.take(duels, table, state)
             progress = [state.stage, state.iterations, state.iterations_in_stage]
             self._write(fitted, duels=duels, done=state.done, progress=np.array(progress))
 
     def solved(self, fitted: Fitted) -> None:
-        """Hear that more duels are solved, and write."""
-        if self.path is not None:
-            nothing = np.zeros(0, dtype=np.intp)
-            self._write(fitted, duels=nothing, done=nothing, progress=np.zeros(3, dtype=np.intp))
+        """Hear that more duels are solved, and write if it is time."""
+        if self._is_time():
+            self._write_solved(fitted)
 
     def finish(self, fitted: Fitted, tol: float) -> None:
         """Remove the file, unless a duel has not converged and could be gone on with."""
-        if self.path is not None and np.all(fitted.decrement <= tol):
+        if self.path is None:
+            return
+        if np.all(fitted.decrement <= tol):
             self.path.unlink(missing_ok=True)
+        else:
+            self._write_solved(fitted)
+
+    def _is_time(self) -> bool:
+        self.steps += 1
+        return self.path is not None and self.steps % self.every == 0
+
+    def _write_solved(self, fitted: Fitted) -> None:
+        nothing = np.zeros(0, dtype=np.intp)
+        self._write(fitted, duels=nothing, done=nothing, progress=np.zeros(3, dtype=np.intp))
 
     def _write(self, fitted: Fitted, **current: NDArray[Any]) -> None:
         assert self.path is not None
@@ -158,7 +175,7 @@ class Checkpoint:
             saved = self.saved.get(name, np.zeros(0))
             same = saved.shape == value.shape
             if same and value.dtype.kind == "f":
-                same = np.allclose(saved, value, rtol=1e-5, atol=0)
+                same = np.allclose(saved, value, rtol=1e-5, atol=1e-4)
             elif same:
                 same = np.array_equal(saved, value)
             if not same:
@@ -169,7 +186,12 @@ class Checkpoint:
 
 
 def facts_of(
-    scaling: Scaling, sides: Floats, n_classes: int, C: float, class_weight: Any
+    scaling: Scaling,
+    label_means: Floats,
+    sides: Floats,
+    n_classes: int,
+    C: float,
+    class_weight: Any,
 ) -> dict[str, NDArray[Any]]:
     """Return what tells one fit from another: parameters, labels and features.
 
@@ -177,6 +199,8 @@ def facts_of(
     ----------
     scaling : Scaling
         Means and scales of the features.
+    label_means : ndarray of shape (K,)
+        Means of the labels' rows, projected; see `duelrank.blocks._census.projection`.
     sides : ndarray of shape (2, P)
         How much the rows on the two sides of the duels weigh.
     n_classes : int
@@ -192,19 +216,25 @@ def facts_of(
     if isinstance(class_weight, dict):
         by_code = sorted((int(code), float(weight)) for code, weight in class_weight.items())
     parameters = {"C": float(C), "fit_intercept": bool(scaling.fit_intercept), "weights": by_code}
+    direction = projection(len(scaling.scale))
+    spread = np.sqrt(direction**2 @ scaling.scale**2)
     return {
         "parameters": np.array(json.dumps(parameters)),
         "label_weights": won,
-        "feature_scales": scaling.scale,
-        "feature_means": np.round(scaling.mean / scaling.scale, 4),
+        "feature_scales": np.log(scaling.scale),
+        "feature_means": scaling.mean / scaling.scale,
+        "label_means": (label_means - direction @ scaling.mean) / spread,
     }
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+            if all(isinstance(array, np.ndarray) for array in arrays.values()):
+                return arrays
+            raise ValueError("not an array")
+    except (OSError, ValueError, TypeError, AttributeError, EOFError, BadZipFile) as error:
         raise ValueError(
             f"checkpoint must name a file written by a fit; {path} is none."
         ) from error

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from duelrank.blocks._census import projection
 from duelrank.duels._logistic_checkpoint import Checkpoint, Fitted, facts_of
 from duelrank.duels._logistic_groups import GroupedRows
 from duelrank.duels._logistic_held import HeldProblems
@@ -20,7 +21,7 @@ from duelrank.duels._logistic_rows import (
     Scaling,
     duel_blocks,
 )
-from duelrank.duels._logistic_solver import Problems, solve
+from duelrank.duels._logistic_solver import Problems, State, solve
 from duelrank.duels._sides import count_sides
 
 
@@ -79,7 +80,14 @@ def fit_held(
     checkpoint = Checkpoint(
         settings.checkpoint,
         settings.checkpoint_every,
-        facts_of(scaling, sides, n_classes, settings.C, settings.class_weight),
+        facts_of(
+            scaling,
+            _label_means(X, feedback, weights, n_classes),
+            sides,
+            n_classes,
+            settings.C,
+            settings.class_weight,
+        ),
     )
     fitted = Fitted.unsolved(sides, X.shape[1], X.dtype)
     if wanted is not None:
@@ -96,6 +104,15 @@ def fit_held(
 
     solve_tiles(fitted, plan, table, problems, None, settings, checkpoint, crew, announce)
     return fitted
+
+
+def _label_means(X: Any, feedback: NDArray[Any], weights: Floats | None, n_classes: int) -> Floats:
+    """Return the mean of every label's projected rows; of the rows it is first in, for ranks."""
+    share = np.ones(X.shape[0]) if weights is None else weights
+    codes = feedback if feedback.ndim == 1 else np.argmin(np.nan_to_num(feedback, nan=np.inf), 1)
+    sums = np.bincount(codes, share * (X @ projection(X.shape[1])), minlength=n_classes)
+    total = np.bincount(codes, share, minlength=n_classes)
+    return sums / np.maximum(total, np.finfo(np.float64).tiny)
 
 
 def solve_tiles(
@@ -135,7 +152,10 @@ def solve_tiles(
     one = len(plan.tiles) == 1
     step = announce(settings.max_iter if one else len(plan.tiles), "iteration" if one else "tile")
     for duels in plan.tiles:
-        start = checkpoint.start(fitted, duels, table, start_of and start_of(duels))
+        start = checkpoint.start(fitted, duels, table, settings.tol)
+        if start is None:
+            shape = (len(duels), len(table.penalty))
+            start = State.at(np.zeros(shape) if start_of is None else start_of(duels))
         cold = not start.weights.any()
 
         def iterated(state: Any, duels: NDArray[np.intp] = duels) -> None:

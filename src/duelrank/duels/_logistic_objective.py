@@ -305,7 +305,7 @@ def folded_margins(block: Block, weights: Floats, dtype: type) -> Floats:
     """Return s · (W Xᵀ) for the block's problems, shape (g, q, m)."""
     own = weights[block.problems]
     own *= block.sign[..., np.newaxis]
-    folded = _along_rows(own.astype(dtype, copy=False), block.rows(dtype))
+    folded = along_rows(own.astype(dtype, copy=False), block.rows(dtype))
     if block.sides is not None:
         folded *= block.sides
     return folded
@@ -369,7 +369,7 @@ def squares_against(curved: Floats, block: Block) -> Floats:
 
 def curve_times(block: Block, curved: Floats, directions: Floats) -> Floats:
     """Return the block's part of Hessians times directions, Σ_i scale p(1−p) (xᵢ·v) xᵢ."""
-    along = _along_rows(directions, block.single)
+    along = along_rows(directions, block.single)
     along *= curved
     return against_rows(along, block.single)
 
@@ -392,7 +392,7 @@ def hessian(rows: Floats, curved: Floats, negligible: float) -> Floats:
 # finite is found by the solver.
 
 
-def _along_rows(vectors: Floats, rows: Any) -> Floats:
+def along_rows(vectors: Floats, rows: Any) -> Floats:
     """Return vectors · rowsᵀ, (g, q, d) times (g, d, m)."""
     if isinstance(rows, np.ndarray):
         with np.errstate(invalid="ignore"):

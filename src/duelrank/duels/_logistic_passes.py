@@ -25,9 +25,10 @@ from duelrank.duels._logistic_objective import (
     Block,
     Crew,
     Floats,
+    against_rows,
+    along_rows,
     crew,
     curvature,
-    curve_times,
     folded_margins,
     loss,
     pull,
@@ -106,11 +107,18 @@ def rows_of_block(
     return CodedRows(points, codes, kept)
 
 
+def concatenated(parts: list[CodedRows]) -> CodedRows:
+    """Put rows together, all of them with weights or none."""
+    X, codes = (np.concatenate(arrays) for arrays in list(zip(*parts, strict=True))[:2])
+    weights = [part.weights for part in parts if part.weights is not None]
+    return CodedRows(X, codes, np.concatenate(weights) if weights else None)
+
+
 def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     if classes.dtype.kind in "OUS":
         return codes_from_labels(labels, classes)
-    if classes.dtype.kind in "iu" and classes[-1] - classes[0] == len(classes) - 1:
-        return (labels - classes[0]).astype(np.intp)
+    if classes.dtype.kind in "iu" and int(classes[-1]) - int(classes[0]) == len(classes) - 1:
+        return labels.astype(np.intp) - int(classes[0])
     return np.searchsorted(classes, labels)
 
 
@@ -148,7 +156,7 @@ class PassedProblems:
 
     def evaluate(self, weights: Floats, dtype: type) -> Evaluation:
         """Return losses and gradients at some weights."""
-        sent = self.table.turned(weights).astype(dtype)
+        sent: Floats = self.table.turned(weights).astype(dtype)
         value, gradient = self.passes.reduce(evaluate_block, add_up, self.terms, sent)
         gradient = self.table.turned_back(gradient)
         return Evaluation(weights, value, lambda q: gradient[q], None)
@@ -213,10 +221,15 @@ def hessian_block(
     """Return a block's part of Hessians at weights times vectors, (Q, d)."""
 
     def part(block: Block) -> Floats:
-        wrong = folded_margins(block, weights, np.float32)
+        # Margins and changes of margins from one product: the rows are read once.
+        n_problems = block.problems.shape[1]
+        folded = weights[block.problems] * block.sign.astype(np.float32)[..., np.newaxis]
+        both = along_rows(np.concatenate([folded, vectors[block.problems]], axis=1), block.single)
+        wrong, change = both[:, :n_problems], both[:, n_problems:]
         wrong_side(wrong, out=wrong)
         block.blank(wrong)
-        return curve_times(block, curvature(block, wrong), vectors[block.problems])
+        change *= curvature(block, wrong)
+        return against_rows(change, block.single)
 
     with crew() as threads:
         blocks = terms.blocks(X, y, sample_weight, False, threads)

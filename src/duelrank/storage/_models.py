@@ -36,6 +36,8 @@ from duelrank.storage._packing import MOST_ITEMS, pack, unpack
 # Harmless parts of scikit-learn's and numpy's that skops wants to hear of by name.
 TRUSTED = (
     "functools.partial",  # of functions that are trusted themselves
+    "pathlib.PosixPath",  # names of checkpoints, which nothing is read from
+    "pathlib.WindowsPath",
     "numpy.dtype",
     "scipy.sparse._csc.csc_array",
     "scipy.sparse._csc.csc_matrix",

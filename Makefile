@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
 
 # Two test processes share the cores; a BLAS pool in each would only make them wait for each other.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 
 .PHONY: help setup demo test test-slow test-lowest check lint types doctest docs format bench \
 	bench-label-ranking reproduce reproduce-full clean

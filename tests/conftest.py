@@ -23,8 +23,15 @@ def digits():
     return load_digits(return_X_y=True)
 
 
+def pytest_collection_modifyitems(items):
+    """Let tests that share a cluster run in one process."""
+    for item in items:
+        if "client" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
 @pytest.fixture(scope="session")
-def client():
+def cluster_of_two():
     """A Dask cluster of two worker processes, started by the first test that asks for it."""
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")
     with (
@@ -34,6 +41,13 @@ def client():
             processes=True,
             dashboard_address=":0",  # any free port: test processes have a cluster each
         ) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def client(cluster_of_two):
+    """The client of a cluster of two worker processes, which this test runs on."""
+    with cluster_of_two.as_current():
+        yield cluster_of_two

@@ -33,8 +33,8 @@ from duelrank._sklearn import (
     with_callbacks,
 )
 from duelrank._threads import one_blas_thread
+from duelrank.duels._jobs import Lessons, parallel_stream, shared, unshared, work_alone
 from duelrank.duels._protocol import Engine, check_codes
-from duelrank.duels._sides import rows_of_duels
 
 # Their predictions are not those of their decision function.
 OWN_THRESHOLD = (FixedThresholdClassifier, TunedThresholdClassifierCV)
@@ -57,7 +57,8 @@ class EstimatorDuels(Engine):
         ``decision_function``, or else ``predict_proba`` minus one half, or else ±1/2 by
         ``predict`` (also where a threshold was chosen for ``predict``).
     n_jobs : int, default=None
-        Number of jobs over the duels, as everywhere in scikit-learn.
+        Number of jobs over the duels, as everywhere in scikit-learn. They go wherever
+        ``joblib.parallel_config`` sends them; on a Dask cluster X travels to every worker once.
     random_state : int, RandomState instance or None, default=None
         If given, each duel's classifier gets its own seed, drawn from here. Otherwise the
         classifier keeps the ``random_state`` it came with.
@@ -140,15 +141,11 @@ class EstimatorDuels(Engine):
             sample_weight = check_sample_weight(sample_weight, X)
         params, weights = self._fit_arguments(sample_weight, fit_params)
         n_duels = n_pairs(n_classes)
-        tasks = zip(
-            self._classifiers(n_duels),
-            rows_of_duels(feedback, n_classes, weights),
-            *pairs(n_classes),
-            strict=True,
-        )
-        fit_duels = _parallel_stream(self.n_jobs)(
-            delayed(_fit_duel)(classifier, X, rows, second_won, int(a), int(b), params)
-            for classifier, (rows, second_won), a, b in tasks
+        lessons = Lessons(feedback, n_classes, weights, params)
+        shared_X = shared(X)
+        fit_duels = parallel_stream(self.n_jobs)(
+            delayed(_fit_duel)(classifier, shared_X, lessons, int(a), int(b))
+            for classifier, a, b in zip(self._classifiers(n_duels), *pairs(n_classes), strict=True)
         )
         fitted = []
         with Progress(self, n_duels, "duel", self.verbose) as progress:
@@ -255,39 +252,45 @@ class EstimatorDuels(Engine):
         margins[:, known] = self.outcomes_[known]
         probabilities = 0.5 + 0.5 * margins
         columns = np.flatnonzero(~known)
-        predictions = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(predict)(self.estimators_[d], _columns(X, self._rows[d])) for d in columns
-        )
+        shared_X = shared(X)
+        with one_blas_thread():  # as in every job; once for all of them is faster
+            predictions = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                # A pair goes with its job; alone, joblib would send large rows ahead one by one.
+                delayed(_predict_duel)(predict, (self.estimators_[d], self._rows[d]), shared_X)
+                for d in columns
+            )
         for d, (margin, probability) in zip(columns, predictions, strict=True):
             margins[:, d] = margin
             probabilities[:, d] = probability
         return margins, probabilities
 
 
-def _fit_duel(
-    classifier: Any,
-    X: Any,
-    rows: NDArray[np.intp],
-    second_won: NDArray[np.intp],
-    first: int,
-    second: int,
-    params: dict[str, Any],
-) -> Any:
+def _fit_duel(classifier: Any, shared_X: Any, lessons: Lessons, first: int, second: int) -> Any:
     """Fit one duel: (classifier, rows it must remember), or the outcome of a one-sided one."""
+    X = unshared(shared_X)
+    rows, second_won = lessons.rows.of(first, second)
     n_second = int(second_won.sum())
     if n_second == 0 or n_second == len(rows):
         return float(np.sign(2 * n_second - len(rows)))
     pairwise = get_tags(classifier).input_tags.pairwise
     X_duel = np.asarray(X)[np.ix_(rows, rows)] if pairwise else take_rows(X, rows)
+    params = take_metadata_rows(X, lessons.params, indices=rows)
     _set_class_weights(classifier, first, second)
     try:
-        # Jobs have fewer threads each: with one for all, their number leaves no trace.
-        with one_blas_thread():
-            classifier.fit(X_duel, second_won, **take_metadata_rows(X, params, indices=rows))
+        work_alone(classifier.fit, X_duel, second_won, **params)
     except Exception as error:
         error.add_note(f"This happened in the duel between the labels number {first} and {second}.")
         raise
     return classifier, rows if pairwise else None
+
+
+def _predict_duel(
+    predict: Any, fitted: tuple[Any, NDArray[np.intp] | None], shared_X: Any
+) -> tuple[Any, Any]:
+    """Predict one duel by a classifier and, if it is pairwise, the rows it remembers."""
+    classifier, rows = fitted
+    X = unshared(shared_X)
+    return work_alone(predict, classifier, X if rows is None else np.asarray(X)[:, rows])
 
 
 def _margins(classifier: Any, X: Any) -> tuple[Any, Any]:
@@ -310,14 +313,6 @@ def _margins_and_probabilities(classifier: Any, X: Any) -> tuple[Any, Any]:
     return probabilities - 0.5, probabilities
 
 
-def _parallel_stream(n_jobs: int | None) -> Any:
-    """Return a Parallel that hands out results as they come, where its backend can."""
-    try:
-        return Parallel(n_jobs=n_jobs, return_as="generator")
-    except ValueError:
-        return Parallel(n_jobs=n_jobs)
-
-
 def _set_class_weights(classifier: Any, first: int, second: int) -> None:
     """Translate class weights by code into weights of the two sides of the duel."""
     for name, value in classifier.get_params().items():
@@ -335,8 +330,3 @@ def _weight_argument(estimator: Any) -> str:
     raise ValueError(
         f"sample_weight was given, but {type(estimator).__name__} does not support sample weights."
     )
-
-
-def _columns(X: Any, rows: NDArray[np.intp] | None) -> Any:
-    """Keep the columns of a kernel matrix that belong to the rows a duel was fitted on."""
-    return X if rows is None else np.asarray(X)[:, rows]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,25 +55,45 @@ def check_rows(
     return Rows(validate_data(engine, X, **checks), feedback, weights)
 
 
-def rows_of_duels(
-    feedback: NDArray[Any], n_classes: int, weights: NDArray[np.float64] | None = None
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the rows that every duel learns from, and whether the second label won, as 0 or 1.
+class DuelRows:
+    """Which rows every duel learns from.
 
-    A side whose rows all weigh nothing is left out.
+    Parameters
+    ----------
+    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K)
+        Codes, or ranks.
+    n_classes : int
+        Number of labels K.
+    weights : ndarray of shape (n,), default=None
+        Weights of the rows. A side of a duel whose rows all weigh nothing is left out.
     """
-    by_code = split_by(feedback, n_classes) if feedback.ndim == 1 else []
-    for a, b in zip(*pairs(n_classes), strict=True):
+
+    def __init__(
+        self,
+        feedback: NDArray[Any],
+        n_classes: int,
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.feedback, self.weights = feedback, weights
         if feedback.ndim == 1:
-            sides = [by_code[a], by_code[b]]
+            # Rows by label; few long arrays travel better than many short ones.
+            by_code = split_by(feedback, n_classes)
+            self.feedback = np.concatenate(by_code)
+            self.ends = np.cumsum([0] + [len(rows) for rows in by_code])
+
+    def of(self, first: int, second: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the rows a duel learns from, and whether the second label won, as 0 or 1."""
+        if self.feedback.ndim == 1:
+            sides = [self.feedback[self.ends[k] : self.ends[k + 1]] for k in (first, second)]
         else:
-            first, second = feedback[:, a], feedback[:, b]
-            sides = [np.flatnonzero(first < second), np.flatnonzero(second < first)]
-        if weights is not None:
+            a, b = self.feedback[:, first], self.feedback[:, second]
+            sides = [np.flatnonzero(a < b), np.flatnonzero(b < a)]
+        if self.weights is not None:
+            weights = self.weights
             sides = [rows if np.any(weights[rows] > 0) else rows[:0] for rows in sides]
         rows = np.concatenate(sides)
         in_order = np.argsort(rows, kind="stable")
-        yield rows[in_order], (in_order >= len(sides[0])).astype(np.intp)
+        return rows[in_order], (in_order >= len(sides[0])).astype(np.intp)
 
 
 def count_sides(

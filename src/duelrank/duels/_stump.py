@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from duelrank._pairs import pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank.duels._protocol import Engine
-from duelrank.duels._sides import check_rows, count_sides, rows_of_duels
+from duelrank.duels._sides import DuelRows, check_rows, count_sides
 
 
 class StumpDuels(Engine):
@@ -171,7 +172,9 @@ def _search_feature(
     """Improve every duel's stump with the thresholds of one feature."""
     by_value = np.argsort(values, kind="stable")
     values, weights = values[by_value], weights[by_value]
-    for duel, (places, second_won) in enumerate(rows_of_duels(feedback[by_value], n_classes)):
+    rows = DuelRows(feedback[by_value], n_classes)
+    for duel, labels in enumerate(zip(*pairs(n_classes), strict=True)):
+        places, second_won = rows.of(*labels)
         _search_duel(best, duel, feature, values, weights, places, second_won > 0)
 
 

@@ -30,12 +30,13 @@ from duelrank._pairs import n_pairs
 from duelrank.blocks import RowBlocks
 from duelrank.blocks._labeled import LabeledBlocks
 from duelrank.blocks._passes import add_up
-from duelrank.duels._logistic_blocks import LabelCounts, scaling_of
+from duelrank.duels._logistic_blocks import LabelCounts
 from duelrank.duels._logistic_groups import GroupedRows
 from duelrank.duels._logistic_held import HeldProblems
 from duelrank.duels._logistic_objective import crew, stack
 from duelrank.duels._logistic_passes import Terms, evaluate_block, hessian_block
 from duelrank.duels._logistic_rows import EVERYONE, ClassWeights, RowTable, duel_blocks
+from duelrank.duels._logistic_scaling import Scaling
 from side_by_side import best_of
 
 BASE = {"rows": 400_000, "features": 32, "labels": 10, "rows_per_block": 20_000}
@@ -110,7 +111,7 @@ def a_pass(folder: Path, case: dict[str, int]) -> float:
     census = blocks.census
     sides = LabelCounts.of(census, census.labels).sides()
     weights = ClassWeights(None, case["labels"], sides)
-    scaling = scaling_of(census, True, census.dtype)
+    scaling = Scaling.of_census(census, True, census.dtype)
     duels = np.arange(n_pairs(case["labels"]))
     terms = Terms(census.labels, duels, scaling, census.dtype, 1.0, weights)
     W = np.random.default_rng(0).normal(0, 0.1, (len(duels), case["features"] + 1))
@@ -133,7 +134,7 @@ def held(folder: Path, case: dict[str, int]) -> float:
     W = np.random.default_rng(0).normal(0, 0.1, (len(duels), case["features"] + 1))
     with crew() as threads:
         grouped = GroupedRows(y, case["labels"])
-        scaling = scaling_of(census, True, census.dtype)
+        scaling = Scaling.of_census(census, True, census.dtype)
         table = RowTable(X, grouped.groups, None, scaling, False, threads)
         parts = duel_blocks(table, grouped, duels, 1.0, weights, EVERYONE)
         problems = HeldProblems(stack(parts), len(duels), threads)

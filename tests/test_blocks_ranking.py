@@ -283,9 +283,9 @@ def test_the_model_travels_once(flowers, monkeypatch, no_client, tmp_path):
     graphs = [heavy.predict_order(X).__dask_graph__(), heavy.predict_proba(X).__dask_graph__()]
     real = _passes.compute
 
-    def spy(tasks):
+    def spy(tasks, shared):
         graphs.append({key: task for t in tasks for key, task in t.__dask_graph__().items()})
-        return real(tasks)
+        return real(tasks, shared)
 
     monkeypatch.setattr(_passes, "compute", spy)
     with dask.config.set(scheduler="threads"):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from duelrank import DuelRanker, LogisticDuels, pairs
 from duelrank.blocks import RowBlocks
@@ -30,9 +31,9 @@ def tiles(monkeypatch):
     solved = []
     solve = _logistic_tiles.solve_tile
 
-    def noted(rows, others, group, other, settings):
+    def noted(rows, others, group, other, begun, settings):
         solved.append((group, other))
-        return solve(rows, others, group, other, settings)
+        return solve(rows, others, group, other, begun, settings)
 
     monkeypatch.setattr(_logistic_tiles, "solve_tile", noted)
     return solved
@@ -131,20 +132,51 @@ def test_tiles_go_on_from_a_checkpoint(table, tiles, tmp_path, monkeypatch):
     assert not file.exists()
 
 
+def test_duels_that_have_not_converged_go_on(table, tmp_path):
+    X, y = table
+    whole = LogisticDuels(tol=1e-12).fit(X, y, N_CLASSES)
+    engine = LogisticDuels(working_memory=SMALL, checkpoint=tmp_path / "fit.npz", max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        first = engine.fit(*blocks(X, y), N_CLASSES)
+    iterations = first.n_iter_.copy()
+    assert iterations.max() == 2
+    done = first.converged_.copy()
+    engine.set_params(max_iter=100)
+    second = engine.fit(*blocks(X, y), N_CLASSES)
+    assert second.converged_.all()
+    assert np.all(second.n_iter_[~done] > iterations[~done])
+    np.testing.assert_array_equal(second.n_iter_[done], iterations[done])
+    np.testing.assert_allclose(second.coef_, whole.coef_, atol=1e-5)
+
+
+def test_without_a_cluster_no_group_stays_in_this_process(table, monkeypatch):
+    da = pytest.importorskip("dask.array", reason="needs the extra dask")
+    import dask
+
+    monkeypatch.setattr("duelrank.blocks._passes.has_client", lambda: False)
+    monkeypatch.setattr(dask, "persist", lambda *_, **__: pytest.fail("rows are held"))
+    X, y = table
+    expected = LogisticDuels(working_memory=SMALL).fit(*blocks(X, y), N_CLASSES)
+    rows = da.from_array(X, chunks=(150, -1)), da.from_array(y, chunks=150)
+    found = LogisticDuels(working_memory=SMALL).fit(*rows, N_CLASSES)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
 def test_groups_hold_what_fits():
     rows = np.array([10, 10, 10, 30] + [5] * 12)
     # Half of the memory is for the rows of two groups: up to 40 each, 20 bytes for each weight.
     memory = 2 * 2 * 40 * 20 * 10 / 2**20
-    assert label_groups(rows, 10, memory) == [
+    assert label_groups(rows, 10, memory, np.inf) == [
         LabelGroup(0, 3),
         LabelGroup(3, 6),
         LabelGroup(6, 14),
         LabelGroup(14, 16),
     ]
-    assert label_groups(rows, 10, memory / 2) is None  # label 3 alone is too much
-    assert label_groups(rows, 10, 1) is None  # all duels fit
+    assert label_groups(rows, 10, memory / 2, np.inf) is None  # label 3 alone is too much
+    assert label_groups(rows, 10, 1, 120) is None  # all duels fit
+    assert label_groups(rows, 10, 1, 119) == [LabelGroup(0, 16)]  # but are more than a block
     many = np.ones(1000, dtype=np.intp)
-    sizes = [group.stop - group.start for group in label_groups(many, 10, 0.1)]
+    sizes = [group.stop - group.start for group in label_groups(many, 10, 0.1, np.inf)]
     assert sum(sizes) == 1000
     assert max(sizes) ** 2 * 10 * 8 <= 0.1 * 2**20 / 4
 

@@ -2,8 +2,7 @@
 
 `encode` turns what users call y into *targets*: labels, top-m lists or rankings become codes or
 ranks whose columns follow `classes`. `LabelRanker` is the parent of the estimators that rank: they
-say how labels score, it does the rest. What predicts has a *template*, its answer for no rows, by
-which it takes points that come in blocks as well.
+say how labels score, it does the rest.
 """
 
 from __future__ import annotations
@@ -21,14 +20,17 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from duelrank._parameters import check_choice
 from duelrank._sklearn import has_wrapped_fit
+from duelrank._templates import no_decisions, no_labels, no_order, no_ranks, no_top
 from duelrank.blocks._labeled import LabeledBlocks
 from duelrank.blocks._ranking import by_blocks, refuse_blocks
+from duelrank.blocks._sources import in_blocks
 from duelrank.feedback import UNPLACED, as_ranks, check_feedback, reveals_nothing, single_labels
 from duelrank.rankings import (
     check_k,
     codes_from_labels,
     order_from_scores,
     ranks_from_scores,
+    refuse_missing,
 )
 
 
@@ -83,13 +85,15 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = N
         raise ValueError(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None."
         )
+    refuse_blocks(X, f"{type(ranker).__name__} does not learn from blocks, DuelRanker does")
+    if in_blocks(y):
+        raise TypeError(f"y must be in memory as X is, got {type(y).__name__}.")
     check_choice("unplaced", unplaced, UNPLACED)
     if is_ranks(y):
         return _encode_ranks(ranker, X, y, unplaced, classes)
     _refuse_lists(y)
     y = column_or_1d(y, warn=True)
-    if y.dtype == object and any(label is None or label != label for label in y.tolist()):
-        raise ValueError("y contains NaN or None; every row needs a label.")
+    refuse_missing(y)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     check_consistent_length(X, y)
@@ -244,56 +248,6 @@ def _sorted_labels(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int
     return in_order, place
 
 
-def known_labels(estimator: Any) -> NDArray[Any]:
-    """Return the labels of a fitted classifier, and raise for anything else.
-
-    Parameters
-    ----------
-    estimator : fitted classifier, pipeline or search
-        Anything with one vector ``classes_``.
-    """
-    if hasattr(estimator, "fit"):
-        check_is_fitted(estimator)
-    if not hasattr(estimator, "classes_") or isinstance(estimator.classes_, list):
-        raise TypeError(
-            "estimator must be a fitted single-output classifier, "
-            f"got an instance of {type(estimator).__name__}."
-        )
-    return np.asarray(estimator.classes_)
-
-
-def no_labels(estimator: Any) -> NDArray[Any]:
-    """Return what predict answers for no rows."""
-    return known_labels(estimator)[:0]
-
-
-def no_scores(estimator: Any) -> NDArray[np.float64]:
-    """Return what label scores and probabilities are for no rows."""
-    return np.empty((0, len(known_labels(estimator))))
-
-
-def no_decisions(estimator: Any) -> NDArray[np.float64]:
-    """Return what decision_function answers for no rows."""
-    scores = no_scores(estimator)
-    return scores[:, 0] if scores.shape[1] == 2 else scores
-
-
-def no_ranks(estimator: Any) -> NDArray[np.int64]:
-    """Return what predict_ranks answers for no rows."""
-    return no_scores(estimator).astype(np.int64)
-
-
-def no_order(estimator: Any) -> NDArray[Any]:
-    """Return what predict_order answers for no rows."""
-    return known_labels(estimator)[no_ranks(estimator)]
-
-
-def no_top(estimator: Any, k: int) -> NDArray[Any]:
-    """Return what predict_top answers for no rows."""
-    check_k(k, len(known_labels(estimator)))
-    return no_order(estimator)[:, :k]
-
-
 class LabelRanker(ClassifierMixin, BaseEstimator):
     """Parent of estimators that rank: children have `classes_` and a method `_label_scores`.
 
@@ -416,7 +370,11 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             Share of the points whose first label is theirs, or the mean τ of the rows that place
             one label ahead of another.
         """
-        refuse_blocks(X, "on Dask the accuracy is (ranker.predict(X) == y).mean()")
+        refuse_blocks(
+            X,
+            "on Dask the accuracy is (ranker.predict(X) == y).mean(), and "
+            "duelrank.blocks.write_rankings writes files to compare with labels",
+        )
         if not is_ranks(y):
             return float(super().score(X, y, sample_weight))
         # Losses know the rankers, so they come in late.

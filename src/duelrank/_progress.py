@@ -26,16 +26,29 @@ class Progress:
         What a step is called.
     verbose : bool
         Whether to write to standard error.
+    done : int, default=0
+        Steps that an earlier fit has done, from which this one goes on.
+    at_most : bool, default=False
+        Whether there may well be fewer steps, so that nobody knows how long they will take.
     """
 
-    def __init__(self, estimator: Any, n_steps: int, step_name: str, verbose: bool) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        n_steps: int,
+        step_name: str,
+        verbose: bool,
+        done: int = 0,
+        at_most: bool = False,
+    ) -> None:
         self.estimator = estimator
         self.n_steps = n_steps
         self.step_name = step_name
         self.verbose = verbose
+        self.done = self.before = done
+        self.at_most = at_most
 
     def __enter__(self) -> Progress:
-        self.done = 0
         self.started = self.shown = time.monotonic()
         self.has_shown = False
         self.context = fit_context(self.estimator, self.n_steps)
@@ -63,11 +76,11 @@ class Progress:
 
     def _show(self, elapsed: float) -> None:
         name = type(self.estimator).__name__
-        remaining = elapsed / self.done * (self.n_steps - self.done)
-        report = (
-            f"[{name}] {self.step_name} {self.done} of {self.n_steps}, "
-            f"{elapsed:.1f} s, about {remaining:.1f} s left"
-        )
+        steps = f"{self.done} of {'at most ' * self.at_most}{self.n_steps}"
+        report = f"[{name}] {self.step_name} {steps}, {elapsed:.1f} s"
+        if not self.at_most:
+            remaining = elapsed / (self.done - self.before) * (self.n_steps - self.done)
+            report += f", about {remaining:.1f} s left"
         if sys.stderr.isatty():
             print(f"\r{report} ", end="", file=sys.stderr, flush=True)
         else:

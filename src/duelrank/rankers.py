@@ -30,15 +30,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._label_ranker import (
-    LabelRanker,
-    encode,
-    known_labels,
-    no_order,
-    no_ranks,
-    no_scores,
-    no_top,
-)
+from duelrank._label_ranker import LabelRanker, encode
 from duelrank._pairs import beats_from_square, n_pairs, square
 from duelrank._parameters import check_choice
 from duelrank._sklearn import (
@@ -50,6 +42,7 @@ from duelrank._sklearn import (
     take_rows,
     with_callbacks,
 )
+from duelrank._templates import known_labels, no_order, no_ranks, no_scores, no_top
 from duelrank.blocks._labeled import LabeledBlocks
 from duelrank.blocks._ranking import by_blocks, refuse_blocks
 from duelrank.blocks._sources import in_blocks
@@ -299,8 +292,12 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
                 "a classifier with predict_proba does, for example CalibratedClassifierCV."
             )
         metadata = route_fit_metadata(self, sample_weight, fit_params)
-        if in_blocks(X):
+        if in_blocks(X) and y is not None:
             X = _labeled(X, y, metadata.pop("sample_weight", None), engine)
+        elif in_blocks(sample_weight):
+            raise TypeError(
+                f"sample_weight must be in memory as X is, got {type(sample_weight).__name__}."
+            )
         targets = encode(self, X, y, self.unplaced, self.classes)
         classes = targets.classes
         rng = check_random_state(self.random_state)

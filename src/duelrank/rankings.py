@@ -212,6 +212,24 @@ def codes_from_labels(
     return np.array([place[label] for label in column], dtype=np.intp)
 
 
+def refuse_missing(labels: NDArray[Any]) -> None:
+    """Raise if a vector of labels has gaps: None, NaN, or pandas' NA.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+        Labels of any type.
+    """
+    if labels.dtype != object:
+        return
+    if any(label is None or _is_na(label) or label != label for label in labels.tolist()):
+        raise ValueError("y contains NaN or None; every row needs a label.")
+
+
+def _is_na(label: Any) -> bool:
+    return type(label).__name__ in ("NAType", "NaTType")
+
+
 def check_ranks(
     ranks: ArrayLike,
     *,

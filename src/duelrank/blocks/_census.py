@@ -11,6 +11,7 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 
 from duelrank._sklearn import check_sample_weight
 from duelrank._threads import one_blas_thread
+from duelrank.rankings import refuse_missing
 
 Floats = NDArray[np.floating]
 
@@ -64,7 +65,14 @@ def count_block(number: int, X: Any, y: Any, sample_weight: Any) -> Census:
         Points, labels, and weights or None.
     """
     head = X[:0]
-    points = check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=0, input_name="X")
+    try:
+        points = check_array(
+            X, dtype=(np.float64, np.float32), ensure_min_samples=0, input_name="X"
+        )
+    except (TypeError, ValueError) as error:
+        if hasattr(X, "columns"):
+            error.add_note(f"It is in the columns {_unfit_columns(X)} of X.")
+        raise
     labels = check_labels(y)
     weights = np.ones(len(labels)) if sample_weight is None else _check_weights(sample_weight)
     for name, column in (("y", labels), ("sample_weight", weights)):
@@ -112,7 +120,7 @@ def merge_censuses(parts: list[Census]) -> Census:
     mean, deviations = _merged_moments(seen)
     return Census(
         total.head,
-        np.result_type(*(part.dtype for part in parts)),
+        np.result_type(*(part.dtype for part in seen)),
         sum(part.n_rows for part in parts),
         labels,
         counts,
@@ -132,8 +140,7 @@ def check_labels(y: Any) -> NDArray[Any]:
             "rankings are learned from rows in memory."
         )
     labels = column_or_1d(y)
-    if labels.dtype == object and any(label is None or label != label for label in labels):
-        raise ValueError("y contains NaN or None; every row needs a label.")
+    refuse_missing(labels)
     assert_all_finite(labels, input_name="y")
     # scikit-learn's own check counts labels too, and warns of few rows for each of them: in a block
     # that means nothing.
@@ -145,6 +152,18 @@ def check_labels(y: Any) -> NDArray[Any]:
 def projection(n_features: int) -> Floats:
     """Return the direction, always the same, in which points are projected on one number."""
     return np.random.default_rng(SEED).choice([-1.0, 1.0], n_features)
+
+
+def _unfit_columns(frame: Any) -> list[Any]:
+    """Name the columns of a dataframe that are no finite numbers."""
+
+    def is_fit(name: Any) -> bool:
+        try:
+            return bool(np.isfinite(np.asarray(frame[name], dtype=np.float64)).all())
+        except (TypeError, ValueError):
+            return False
+
+    return [name for name in frame.columns if not is_fit(name)]
 
 
 def _check_weights(sample_weight: Any) -> Floats:

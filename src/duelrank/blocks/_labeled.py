@@ -42,7 +42,8 @@ class LabeledBlocks:
                 if column is not None and column.npartitions != X.npartitions:
                     raise ValueError(
                         f"{name} must come in the same blocks as X, got {column.npartitions} "
-                        f"partitions for {X.npartitions}."
+                        f"partitions for {X.npartitions}: take both from one Dask dataframe, or "
+                        "repartition them alike."
                     )
             self.passes: Passes = passes_over_frames([X, y, sample_weight])
             return

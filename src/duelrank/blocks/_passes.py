@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
 from operator import getitem
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from duelrank._threads import blas_threads
 from duelrank.blocks._sources import RowBlocks, load
 
 FAN_IN = 8  # how many results are put together at a time
+LARGE_GRAPH = 10_000_000  # bytes of a graph that Dask warns of
 TASKS_PER_THREAD = 4  # of those that are sent off together
 
 Kernel = Callable[..., Any]
@@ -31,6 +32,8 @@ Done = Callable[[], None]
 
 class Passes(Protocol):
     """Whatever can take passes over blocks of rows."""
+
+    blocks: list[Any]
 
     def reduce(self, kernel: Kernel, merge: Merge, *shared: Any) -> Any:
         """Apply ``kernel(number, *columns, *shared)`` to all blocks, and merge the results.
@@ -63,7 +66,8 @@ class Passes(Protocol):
         Parameters
         ----------
         split : callable
-            A kernel that returns a list of what a block has for every group.
+            A kernel that takes a list of groups, by number, before what is shared, and returns a
+            list of what a block has for each of them.
         merge : callable
             Takes a list of such parts of a group and returns one that stands for all of them.
         n_groups : int
@@ -160,12 +164,15 @@ class Here:
         return [partial(self._group, split, merge, group, shared) for group in range(n_groups)]
 
     def stream(self, kernel: Kernel, tasks: list[tuple[Any, ...]], *shared: Any) -> Iterator[Any]:
-        """Yield the results of tasks."""
+        """Yield the results of tasks; what the next one needs as well is kept for it."""
+        made: dict[int, Any] = {}
         for task in tasks:
-            yield kernel(*map(load, task), *shared)
+            made = {id(part): made.get(id(part), part) for part in task}
+            made = {key: load(part) for key, part in made.items()}
+            yield kernel(*(made[id(part)] for part in task), *shared)
 
     def _group(self, split: Kernel, merge: Merge, group: int, shared: tuple[Any, ...]) -> Any:
-        return merge([parts[group] for parts in self._results(split, shared)])
+        return merge([part for (part,) in self._results(split, ([group], *shared))])
 
     def _results(self, kernel: Kernel, shared: tuple[Any, ...]) -> Iterator[Any]:
         """Yield the results of all blocks in their order, some of them made at the same time."""
@@ -217,26 +224,31 @@ class OnDask:
         from dask.delayed import Delayed
 
         graph, results = self._mapped(kernel, shared)
-        return compute(Delayed(_tree(graph, results, merge), graph), optimize_graph=False)
+        last = Delayed(_tree(graph, results, merge), graph)
+        return compute([last], shared, optimize_graph=False)[0]
 
     def each(self, kernel: Kernel, *shared: Any, done: Done | None = None) -> list[Any]:
         """Apply a kernel to all blocks, and list the results."""
         tasks = self._tasks(kernel, shared)
-        return list(compute(tasks) if done is None else _compute_watched(tasks, done))
+        if done is None:
+            return compute(tasks, shared)
+        return _compute_watched(tasks, shared, done)
 
     def regroup(self, split: Kernel, merge: Merge, n_groups: int, *shared: Any) -> list[Any]:
         """Put rows together that belong together, once, to stay on the cluster."""
         import dask
         from dask.delayed import Delayed
 
-        graph, blocks = self._mapped(split, shared)
+        graph, blocks = self._mapped(split, (list(range(n_groups)), *shared))
         groups = []
         for group in range(n_groups):
             pieces = [f"{block}-part-{group}" for block in blocks]
             graph.update({p: (getitem, b, group) for p, b in zip(pieces, blocks, strict=True)})
             groups.append(_tree(graph, pieces, merge))
-        with _explaining():
-            tasks = [Delayed(group, graph) for group in groups]
+        tasks = [Delayed(group, graph) for group in groups]
+        if not has_client():  # to stay would mean in this process
+            return tasks
+        with _explaining(shared):
             return list(dask.persist(*tasks, optimize_graph=False))
 
     def stream(self, kernel: Kernel, tasks: list[tuple[Any, ...]], *shared: Any) -> Iterator[Any]:
@@ -247,7 +259,8 @@ class OnDask:
         at_once = TASKS_PER_THREAD * n_threads()
         for start in range(0, len(tasks), at_once):
             sources = [as_task(value) for value in shared]
-            yield from compute([run(*task, *sources) for task in tasks[start : start + at_once]])
+            some = [run(*task, *sources) for task in tasks[start : start + at_once]]
+            yield from compute(some, shared)
 
     def _mapped(self, kernel: Kernel, shared: Any) -> tuple[dict[Any, Any], list[str]]:
         """Return a graph that applies a kernel to all blocks, and the names of the results."""
@@ -290,13 +303,12 @@ def n_threads() -> int:
     return max(1, sum(get_client().nthreads().values()))
 
 
-def compute(*values: Any, **options: Any) -> Any:
+def compute(tasks: list[Any], shared: tuple[Any, ...], **options: Any) -> list[Any]:
     """Let Dask compute, and say clearly what is wrong when workers die of it."""
     import dask
 
-    with _explaining():
-        results = dask.compute(*values, **options)
-    return results[0] if len(values) == 1 else results
+    with _explaining(shared):
+        return list(dask.compute(*tasks, **options))
 
 
 def as_task(value: Any) -> Any:
@@ -355,42 +367,66 @@ def _keep(value: Any) -> Any:
 
 
 @contextmanager
-def _explaining() -> Iterator[None]:
+def _explaining(shared: tuple[Any, ...]) -> Iterator[None]:
+    try:
+        with _quiet_about(shared):
+            yield
+    except Exception as error:
+        if type(error).__name__ != "KilledWorker":
+            raise
+        raise RuntimeError(
+            "A task was given up because worker after worker died of it. Most often a block does "
+            "not fit into a worker's memory limit: make blocks smaller, with rechunk, repartition "
+            "or rows_per_block, or working_memory, or raise the limit. Dask says: "
+            f"{error}"
+        ) from error
+
+
+def _quiet_about(shared: tuple[Any, ...]) -> AbstractContextManager[Any]:
+    """Let Dask not warn of a graph that is large for its weights: they have to travel."""
+    n_bytes = sum(getattr(value, "nbytes", 0) for value in shared)
+    if n_bytes < LARGE_GRAPH / 2:
+        return nullcontext()
     import dask
     import distributed  # noqa: F401, its settings have to be there before one of them is changed
 
-    # Weights of many duels are more than Dask likes to see in a graph, and they have to travel.
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
-        try:
-            yield
-        except Exception as error:
-            if type(error).__name__ != "KilledWorker":
-                raise
-            raise RuntimeError(
-                "A task was given up because worker after worker died of it. Most often a block "
-                "does not fit into a worker's memory limit: make blocks smaller, with rechunk, "
-                "repartition or rows_per_block, or working_memory, or raise the limit. Dask says: "
-                f"{error}"
-            ) from error
+    threshold = LARGE_GRAPH + 2 * n_bytes
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": threshold})
 
 
-def _compute_watched(tasks: list[Any], done: Done) -> Any:
+def _compute_watched(tasks: list[Any], shared: tuple[Any, ...], done: Done) -> list[Any]:
     """Compute tasks and hear of every one that is done, from a cluster or from this process."""
     if not has_client():
         from dask.callbacks import Callback
 
         keys = {task.key for task in tasks}
         with Callback(posttask=lambda key, *_: done() if key in keys else None):
-            return compute(tasks)
+            return compute(tasks, shared)
     from distributed import as_completed, get_client
 
+    if _in_a_task():  # whose thread would be taken while it waits: Dask knows how to give it back
+        results = compute(tasks, shared)
+        for _ in results:
+            done()
+        return results
     client = get_client()
-    with _explaining():
+    with _explaining(shared):
         futures = client.compute(tasks)
         try:
             for _ in as_completed(futures, with_results=True):
                 done()
-            return client.gather(futures)
+            return list(client.gather(futures))
         finally:  # or what an error leaves undone would go on
             for future in futures:
                 future.release()
+
+
+def _in_a_task() -> bool:
+    """Tell whether this process is a worker that runs us as a task."""
+    from distributed import get_worker
+
+    try:
+        get_worker()
+    except ValueError:
+        return False
+    return True

@@ -18,15 +18,20 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
+import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
+from sklearn.utils.validation import validate_data
 
 from duelrank._progress import Progress
 from duelrank._sklearn import take_rows
+from duelrank._templates import known_labels
 from duelrank.blocks._passes import as_task, passes_over
-from duelrank.blocks._sources import RowBlocks, as_row_blocks, in_blocks
+from duelrank.blocks._sources import RowBlocks, as_row_blocks, in_blocks, is_dask_frame
 
 RANKS_BYTES = 2**28  # of the ranks of the rows of a block that are ranked at a time
+UNFINISHED = ".unfinished-"
 PART = re.compile(r"part-\d{5,}\.parquet")
 
 Predict = TypeVar("Predict", bound=Callable[..., Any])
@@ -88,13 +93,11 @@ def write_rankings(
     ...     print(len(files), read_table(folder).slice(83, 1).to_pylist())
     4 [{'label_1': 2, 'label_2': 1}]
     """
-    # Rankers take rows in blocks, so they come in late.
-    from duelrank._label_ranker import known_labels
-
     if not in_blocks(X):
         raise TypeError(
-            "X must be a RowBlocks or a Dask array or dataframe, "
-            f"got {type(X).__name__}; RowBlocks.from_array cuts arrays into blocks."
+            "X must be a RowBlocks or a Dask array or dataframe, got "
+            f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}; RowBlocks.from_array cuts "
+            "arrays into blocks."
         )
     n_labels = len(known_labels(model))
     places = _check_top(top, n_labels)
@@ -116,7 +119,7 @@ def write_rankings(
         output = _Output(str(unfinished), digits, places, n_labels, bool(probabilities))
         done = progress.step if verbose else None
         names = passes_over([blocks]).each(_write_block, model, output, done=done)
-        return _replace_parts(target, unfinished, names)
+        return _replace_parts(target, unfinished, names, overwrite)
 
 
 def by_blocks(template: Callable[..., NDArray[Any]]) -> Callable[[Predict], Predict]:
@@ -145,6 +148,7 @@ def by_blocks(template: Callable[..., NDArray[Any]]) -> Callable[[Predict], Pred
                     f"got {X!r}; duelrank.blocks.write_rankings ranks it into files."
                 )
             nothing = template(estimator, *args, **kwargs)
+            _check_columns(estimator, X)
             answer = partial(_answer, predict_any, nothing, args, kwargs)
             return _lazily(answer, X, as_task(estimator), nothing, predict.__name__.strip("_"))
 
@@ -167,6 +171,14 @@ def refuse_blocks(X: Any, advice: str) -> None:
         raise TypeError(f"X must be rows in memory, got {type(X).__name__}; {advice}.")
 
 
+def _check_columns(estimator: Any, X: Any) -> None:
+    """Compare number and names of features with those of fit, before any row is made."""
+    if hasattr(estimator, "n_features_in_") and isinstance(estimator, BaseEstimator):
+        head = X._meta if is_dask_frame(X) else np.empty((0, *X.shape[1:]))
+        if head.ndim == 2:
+            validate_data(estimator, head, reset=False, skip_check_array=True)
+
+
 def _check_top(top: int | None, n_labels: int) -> int:
     if top is None:
         return n_labels
@@ -178,7 +190,9 @@ def _check_top(top: int | None, n_labels: int) -> int:
 def _check_folder(folder: Path, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"folder must be a folder, but {folder} is a file.")
-    if not overwrite and folder.is_dir() and any(folder.iterdir()):
+    files = list(folder.iterdir()) if folder.is_dir() else []
+    # What a process left behind that was killed is no reason to stop.
+    if not overwrite and not all(file.name.startswith(UNFINISHED) for file in files):
         raise FileExistsError(
             f"folder must be empty or new, unless overwrite=True; {folder} has files in it."
         )
@@ -190,7 +204,7 @@ def _unfinished_in(folder: Path) -> Iterator[Path]:
 
     That takes along what workers were writing when they died.
     """
-    path = folder / f".unfinished-{secrets.token_hex(4)}"
+    path = folder / f"{UNFINISHED}{secrets.token_hex(4)}"
     path.mkdir()
     try:
         yield path
@@ -226,7 +240,7 @@ def _write_block(number: int, X: Any, model: Any, output: _Output) -> str:
     return name
 
 
-def _replace_parts(folder: Path, unfinished: Path, names: list[str]) -> list[Path]:
+def _replace_parts(folder: Path, unfinished: Path, names: list[str], overwrite: bool) -> list[Path]:
     """Move new files into a folder, and remove the old ones that would pass for theirs."""
     files = [folder / name for name in names]
     for file in files:
@@ -235,6 +249,8 @@ def _replace_parts(folder: Path, unfinished: Path, names: list[str]) -> list[Pat
     for file in folder.iterdir():
         if PART.fullmatch(file.name) and file not in new:
             file.unlink()
+        elif overwrite and file.name.startswith(UNFINISHED) and file != unfinished:
+            shutil.rmtree(file, ignore_errors=True)  # of a process that was killed
     return files
 
 
@@ -253,10 +269,16 @@ def _lazily(
     answer: Callable[..., NDArray[Any]], X: Any, model: Any, nothing: NDArray[Any], name: str
 ) -> Any:
     """Return the Dask array of ``answer(block, model)`` for all blocks of rows."""
-    if not hasattr(X, "chunks"):  # a dataframe
-        return X.map_partitions(answer, model, meta=nothing, token=name)
     import dask.array as da
 
+    if is_dask_frame(X):
+        from dask import delayed
+
+        run = delayed(answer, pure=False)
+        shape = (np.nan, *nothing.shape[1:])
+        answers = [run(part, model) for part in RowBlocks.from_dask(X).parts]
+        blocks = [da.from_delayed(part, shape, meta=nothing) for part in answers]
+        return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
     return da.blockwise(
         answer,
         "ik"[: nothing.ndim],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -124,15 +125,13 @@ class RowBlocks:
         blocks : RowBlocks
             In the order of the files, these sorted by name if they were not listed.
         """
-        from pyarrow.parquet import ParquetFile
-
         check_count("rows_per_block", rows_per_block)
         parts, lengths = [], []
         names = [columns] if isinstance(columns, str) else list(columns)
         if not names:
             raise ValueError("columns must name at least one column, got none.")
         for file in _parquet_files(path):
-            with ParquetFile(file) as parquet:
+            with _parquet().ParquetFile(file) as parquet:
                 missing = [name for name in names if name not in parquet.schema_arrow.names]
                 if missing:
                     raise ValueError(
@@ -157,7 +156,9 @@ class RowBlocks:
         Returns
         -------
         blocks : RowBlocks
-            One for each block of rows or partition.
+            One for each block of rows, or for each partition of a dataframe. Dask may read several
+            partitions as one, more of them the fewer columns are asked for: give `DuelRanker.fit` a
+            dataframe and a series as they are, and it keeps them together.
         """
         if not is_dask(collection):
             raise TypeError(
@@ -185,7 +186,8 @@ class RowBlocks:
 
 def is_dask(values: Any) -> bool:
     """Tell whether something is a Dask array, dataframe or series, without importing Dask."""
-    return hasattr(values, "__dask_graph__") and hasattr(values, "to_delayed")
+    # Asked of the type: a Delayed claims to have everything.
+    return hasattr(type(values), "__dask_graph__") and hasattr(type(values), "to_delayed")
 
 
 def is_dask_frame(values: Any) -> bool:
@@ -223,8 +225,9 @@ def as_row_blocks(values: Any, like: RowBlocks | None = None, name: str = "X") -
         None not in (values.lengths, like.lengths) and values.lengths != like.lengths
     ):
         raise ValueError(
-            f"{name} must come in the same blocks as X, got {values!r} for {like!r}: rechunk them "
-            "alike, or take both from one Dask dataframe, as dataframe and series."
+            f"{name} must come in the same blocks as X, got {values!r} for {like!r}: give both the "
+            "same rows_per_block, rechunk them alike, or take both from one Dask dataframe, as "
+            "dataframe and series (to arrays Dask may give other blocks)."
         )
     return values
 
@@ -264,22 +267,29 @@ def _rows_of_file(array: np.memmap[Any, Any]) -> Callable[[int, int], Any]:
     """Return what makes recipes for rows of a memory map."""
     if array.filename is None or array.mode == "c" or not array.flags.c_contiguous:
         raise ValueError(
-            "array must be a memory map of a file, with rows one after the other and without "
-            "changes of its own (mode 'c')."
+            "array must be a contiguous part of a file, in rows, without changes of its own (mode "
+            "'c'), if it is a memory map; numpy.array(array) takes the others into memory."
         )
     path = os.path.abspath(array.filename)
-    if array.offset + array.nbytes != os.path.getsize(path):
-        raise ValueError(
-            f"array must be the memory map of a whole file, not a part of it; {path} has more."
-        )
+    offset = _offset_in_file(array)
     width = array.shape[1:]
     row_bytes = array.dtype.itemsize * int(np.prod(width, dtype=np.int64))
 
     def recipe(start: int, stop: int) -> Any:
-        offset = array.offset + start * row_bytes
-        return partial(_read_array, path, array.dtype, offset, (stop - start, *width))
+        begin = offset + start * row_bytes
+        return partial(_read_array, path, array.dtype, begin, (stop - start, *width))
 
     return recipe
+
+
+def _offset_in_file(array: np.memmap[Any, Any]) -> int:
+    """Return where in its file the first row of a memory map is, also of a part of one."""
+    mapped: Any = array
+    while not isinstance(mapped, mmap.mmap):
+        mapped = mapped.base
+    map_address = np.frombuffer(mapped, dtype=np.uint8).ctypes.data
+    map_begins = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
+    return int(map_begins + array.ctypes.data - map_address)
 
 
 def _read_array(
@@ -317,11 +327,17 @@ def _runs(sizes: list[int], most: int) -> list[list[int]]:
     return runs
 
 
-def _read_parquet(path: str, groups: list[int], columns: str | Sequence[str]) -> Any:
-    from pyarrow.parquet import ParquetFile
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow: pip install 'duelrank[dask]'.") from error
+    return pyarrow.parquet
 
+
+def _read_parquet(path: str, groups: list[int], columns: str | Sequence[str]) -> Any:
     names = [columns] if isinstance(columns, str) else list(columns)
-    with ParquetFile(path) as parquet:
+    with _parquet().ParquetFile(path) as parquet:
         # One thread and no read-ahead: many such tasks run side by side.
         table = parquet.read_row_groups(groups, columns=names, use_threads=False)
     if isinstance(columns, str):

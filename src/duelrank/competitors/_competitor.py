@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._label_ranker import LabelRanker, encode
 from duelrank._sklearn import check_sample_weight, take_rows
+from duelrank.blocks._ranking import refuse_blocks
 from duelrank.feedback import reveals_nothing
 from duelrank.tournaments._aggregation import without_ties
 
@@ -63,6 +64,7 @@ class Competitor(LabelRanker):
         self : estimator
             The fitted ranker.
         """
+        refuse_blocks(X, f"{type(self).__name__} does not learn from blocks, DuelRanker does")
         points = self._as_points(X)
         targets = encode(self, points, y, self.unplaced, self.classes)
         ranks = targets.ranks

@@ -19,6 +19,7 @@ from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
 from duelrank.blocks._labeled import LabeledBlocks
+from duelrank.blocks._ranking import refuse_blocks
 from duelrank.blocks._sources import in_blocks
 from duelrank.duels._logistic_blocks import fit_blocks
 from duelrank.duels._logistic_checkpoint import Fitted
@@ -167,6 +168,7 @@ class LinearDuels(Engine):
 
     def _check_points(self, X: Any) -> Any:
         check_is_fitted(self, "coef_")
+        refuse_blocks(X, "a DuelRanker takes blocks")
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=self.coef_.dtype)
 
     def __sklearn_tags__(self) -> Any:
@@ -328,8 +330,10 @@ class LogisticDuels(LinearDuels):
     def _announcer(self, opened: ExitStack) -> Announce:
         """Return what opens the progress of this fit once the number of steps is known."""
 
-        def announce(n_steps: int, name: str) -> Callable[[], None]:
-            progress = Progress(self, n_steps, name, bool(self.verbose))
+        def announce(n_steps: int, name: str, done: int) -> Callable[[], None]:
+            # How many iterations it will take is not known, only how many it may.
+            at_most = name == "iteration"
+            progress = Progress(self, n_steps, name, bool(self.verbose), done, at_most)
             return opened.enter_context(progress).step
 
         return announce

@@ -37,9 +37,9 @@ from duelrank.duels._logistic_rows import (
     ClassWeights,
     Plan,
     RowTable,
-    Scaling,
     duel_blocks,
 )
+from duelrank.duels._logistic_scaling import Scaling
 from duelrank.duels._logistic_solver import SINGLE_TOL, solve
 from duelrank.duels._logistic_tiles import label_groups, solve_groups
 
@@ -105,7 +105,7 @@ def fit_blocks(
     dtype = census.dtype if dtype is None else np.dtype(dtype)
     n_classes, n_features = len(classes), len(census.mean)
     sides = labels.sides()
-    scaling = scaling_of(census, settings.fit_intercept, dtype)
+    scaling = Scaling.of_census(census, settings.fit_intercept, dtype)
     class_weights = ClassWeights(settings.class_weight, n_classes, sides)
     checkpoint = Checkpoint(
         settings.checkpoint,
@@ -114,7 +114,12 @@ def fit_blocks(
     )
     fitted = Fitted.unsolved(sides, n_features, dtype)
     checkpoint.resume(fitted, settings.tol)
-    groups = label_groups(labels.rows, len(scaling.penalty), settings.working_memory)
+    groups = label_groups(
+        labels.rows,
+        len(scaling.penalty),
+        settings.working_memory,
+        census.n_rows / len(blocks.passes.blocks),
+    )
     if groups is not None:
         solve_groups(fitted, blocks.passes, groups, classes, dtype, settings, checkpoint, announce)
         return fitted
@@ -150,18 +155,6 @@ def fit_blocks(
         fitted, plan, table, problems, solution_on_sample, settings, checkpoint, crew, announce
     )
     return fitted
-
-
-def scaling_of(census: Census, fit_intercept: bool, dtype: np.dtype[Any]) -> Scaling:
-    """Return the scaling that `Scaling.of` would choose if it saw all rows."""
-    total = max(float(census.weights.sum()), np.finfo(np.float64).tiny)
-    mean, variance = census.mean, census.deviations / total
-    squares = variance + mean**2
-    # A constant column, up to rounding, and one that is not centred.
-    variance = np.where(variance <= 1e-24 * squares, 0, variance)
-    spread = np.sqrt(variance if fit_intercept else squares)
-    spread[~(np.isfinite(spread) & (spread > 0))] = 1
-    return Scaling(mean if fit_intercept else np.zeros_like(mean), spread, fit_intercept, dtype)
 
 
 def _sample(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,12 @@ from duelrank._files import replacing
 from duelrank._pairs import pairs
 from duelrank.blocks._census import projection
 from duelrank.duels._logistic_objective import Floats
-from duelrank.duels._logistic_rows import RowTable, Scaling
+from duelrank.duels._logistic_rows import RowTable
+from duelrank.duels._logistic_scaling import Scaling
 from duelrank.duels._logistic_solver import State
 
+WRITING_SHARE = 20  # times as long as writing takes, it is not written again
+SHORT_WRITING = 0.2  # seconds that do not matter
 # A duel with rows of one label only has no finite intercept; its probability rounds to 1 here.
 ONE_SIDED_MARGIN = 100.0
 
@@ -71,6 +75,19 @@ class Fitted:
             np.logical_not(np.all(sides, axis=0)),
         )
 
+    def of(self, duels: NDArray[Any]) -> Fitted:
+        """Return some of the duels, by number or mask."""
+        return Fitted(*(values[duels] for values in vars(self).values()))
+
+    def put(self, duels: NDArray[Any], some: Fitted) -> None:
+        """Write down what `of` or others know of some duels."""
+        for name, values in vars(some).items():
+            getattr(self, name)[duels] = values
+
+    def begun(self, duels: NDArray[np.intp]) -> Fitted | None:
+        """Return some of the duels if any of them has come further than nowhere."""
+        return self.of(duels) if self.n_iter[duels].any() else None
+
     def take(self, duels: NDArray[np.intp], table: RowTable, state: State) -> None:
         """Write down how far some duels have come."""
         self.coef[duels], self.intercept[duels] = table.unscale(state.weights)
@@ -97,6 +114,7 @@ class Checkpoint:
         self.every = every
         self.facts = facts
         self.steps = 0
+        self.written = self.writing = 0.0  # when it was written, and how long that took
         self.saved: dict[str, NDArray[Any]] = {}
         if self.path is None:
             return
@@ -107,6 +125,11 @@ class Checkpoint:
         if self.path.exists():
             self.saved = _read(self.path)
             self._check()
+
+    @property
+    def iterations(self) -> int:
+        """How many iterations the duels that were being solved had behind them."""
+        return int(self.saved["progress"][1]) if self.saved else 0
 
     def resume(self, fitted: Fitted, tol: float) -> None:
         """Take up what the file has; duels that did not reach the tolerance go on."""
@@ -120,12 +143,12 @@ class Checkpoint:
         self, fitted: Fitted, duels: NDArray[np.intp], table: RowTable, tol: float
     ) -> State | None:
         """Return where some duels have stopped, None if they have not begun."""
-        if not self.saved or not fitted.n_iter[duels].any():
+        if not fitted.n_iter[duels].any():
             return None
         state = State.at(table.rescale(fitted.coef[duels], fitted.intercept[duels]))
         state.decrement[:] = fitted.decrement[duels]
         state.n_iter[:] = fitted.n_iter[duels]
-        if np.array_equal(self.saved["duels"], duels):
+        if self.saved and np.array_equal(self.saved["duels"], duels):
             # What was good enough may have been so for another stage, or another tolerance.
             state.done[:] = self.saved["done"] & (state.decrement <= tol)
             state.stage, state.iterations, state.iterations_in_stage = (
@@ -158,7 +181,9 @@ class Checkpoint:
 
     def _is_time(self) -> bool:
         self.steps += 1
-        return self.path is not None and self.steps % self.every == 0
+        # A file of many duels takes its time to write, which shall not be most of the fit's.
+        early = time.monotonic() < self.written + (WRITING_SHARE * self.writing)
+        return self.path is not None and self.steps % self.every == 0 and not early
 
     def _write_solved(self, fitted: Fitted) -> None:
         nothing = np.zeros(0, dtype=np.intp)
@@ -167,8 +192,12 @@ class Checkpoint:
     def _write(self, fitted: Fitted, **current: NDArray[Any]) -> None:
         assert self.path is not None
         arrays = {**self.facts, **vars(fitted), **current}
+        started = time.monotonic()
         with replacing(self.path) as partial, partial.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            np.savez(file, **arrays)
+        self.written = time.monotonic()
+        taken = self.written - started
+        self.writing = taken if taken > SHORT_WRITING else 0.0
 
     def _check(self) -> None:
         for name, value in self.facts.items():
@@ -179,9 +208,13 @@ class Checkpoint:
             elif same:
                 same = np.array_equal(saved, value)
             if not same:
+                what = "data"
+                if name == "parameters" and saved.dtype.kind == "U":
+                    theirs, ours = json.loads(str(saved)), json.loads(str(value))
+                    what = " and ".join(key for key in ours if ours[key] != theirs.get(key))
                 raise ValueError(
-                    f"checkpoint names the file of another fit, {self.path}: its "
-                    f"{name.replace('_', ' ')} is not that of this fit. Remove it or name another."
+                    f"checkpoint names the file of another fit, {self.path}, with other {what}; "
+                    "remove it or name another."
                 )
 
 
@@ -215,7 +248,11 @@ def facts_of(
     by_code = class_weight
     if isinstance(class_weight, dict):
         by_code = sorted((int(code), float(weight)) for code, weight in class_weight.items())
-    parameters = {"C": float(C), "fit_intercept": bool(scaling.fit_intercept), "weights": by_code}
+    parameters = {
+        "C": float(C),
+        "fit_intercept": bool(scaling.fit_intercept),
+        "class_weight": by_code,
+    }
     direction = projection(len(scaling.scale))
     spread = np.sqrt(direction**2 @ scaling.scale**2)
     return {

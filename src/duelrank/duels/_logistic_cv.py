@@ -39,12 +39,12 @@ from duelrank.duels._logistic_rows import (
     ClassWeights,
     Plan,
     RowTable,
-    Scaling,
     check_logistic_rows,
     check_settings,
     drop_weightless,
     duel_blocks,
 )
+from duelrank.duels._logistic_scaling import Scaling
 from duelrank.duels._logistic_solver import State, solve
 from duelrank.duels._sides import count_sides, top_labels
 

@@ -18,9 +18,9 @@ from duelrank.duels._logistic_rows import (
     ClassWeights,
     Plan,
     RowTable,
-    Scaling,
     duel_blocks,
 )
+from duelrank.duels._logistic_scaling import Scaling
 from duelrank.duels._logistic_solver import Problems, State, solve
 from duelrank.duels._sides import count_sides
 
@@ -38,8 +38,9 @@ class Settings(NamedTuple):
     checkpoint_every: int = 5
 
 
-# Called with the number of steps that there will be and their name; returns what to call for each.
-Announce = Callable[[int, str], Callable[[], None]]
+# Called with the number of steps that there will be, their name, and how many of them were done
+# before; returns what to call for each.
+Announce = Callable[[int, str, int], Callable[[], None]]
 
 
 def fit_held(
@@ -49,8 +50,9 @@ def fit_held(
     n_classes: int,
     settings: Settings,
     crew: Crew,
-    announce: Announce = lambda n_steps, name: lambda: None,
+    announce: Announce = lambda n_steps, name, done: lambda: None,
     wanted: NDArray[np.bool_] | None = None,
+    begun: Fitted | None = None,
 ) -> Fitted:
     """Fit duels from rows in memory.
 
@@ -72,6 +74,8 @@ def fit_held(
         Hears how many steps there will be.
     wanted : ndarray of bool, of shape (P,), default=None
         Which duels are asked for; by default all.
+    begun : Fitted, default=None
+        How far these have come already.
     """
     grouped = GroupedRows(feedback, n_classes)
     sides = count_sides(feedback, n_classes, weights)
@@ -90,8 +94,10 @@ def fit_held(
         ),
     )
     fitted = Fitted.unsolved(sides, X.shape[1], X.dtype)
-    if wanted is not None:
-        fitted.solved |= ~wanted
+    wanted = np.ones(len(fitted.solved), dtype=bool) if wanted is None else wanted
+    if begun is not None:
+        fitted.put(wanted, begun)
+    fitted.solved |= ~wanted
     checkpoint.resume(fitted, settings.tol)
     rows_of_duels = np.where(fitted.solved, 0, grouped.touched)
     n_weights = len(scaling.penalty)
@@ -150,7 +156,8 @@ def solve_tiles(
         Hears how many steps there will be.
     """
     one = len(plan.tiles) == 1
-    step = announce(settings.max_iter if one else len(plan.tiles), "iteration" if one else "tile")
+    n_steps, name = (settings.max_iter, "iteration") if one else (len(plan.tiles), "tile")
+    step = announce(n_steps, name, checkpoint.iterations if one else 0)
     for duels in plan.tiles:
         start = checkpoint.start(fitted, duels, table, settings.tol)
         if start is None:

@@ -23,6 +23,7 @@ from duelrank.duels._logistic_objective import (
     folded_margins,
     loss,
     pull,
+    slopes_after,
     stack,
     wrong_side,
 )
@@ -113,15 +114,9 @@ class HeldProblems:
         along = self.batch.map(lambda _, block: folded_margins(block, precise, dtype), self.crew)
 
         def slopes(step: Floats) -> Floats:
-            def part(b: int, block: Block) -> Floats:
-                wrong = along[b] * step[block.problems][..., np.newaxis].astype(dtype)
-                wrong += margins[b]
-                wrong_side(wrong, out=wrong)
-                if block.row_weights is not None:
-                    wrong *= block.row_weights[:, np.newaxis].astype(dtype)
-                return -block.scale * np.einsum("gqm,gqm->gq", wrong, along[b])
-
-            return self.batch.sum(part, self.crew)
+            return self.batch.sum(
+                lambda b, block: slopes_after(block, margins[b], along[b], step), self.crew
+            )
 
         return slopes
 

@@ -360,6 +360,26 @@ def curvature(block: Block, wrong: Floats) -> Floats:
     return curved
 
 
+def slopes_after(block: Block, margins: Floats, along: Floats, step: Floats) -> Floats:
+    """Return the slopes of the losses along directions after steps, (g, q).
+
+    Parameters
+    ----------
+    block : Block
+        The rows.
+    margins, along : ndarrays of shape (g, q, m)
+        Folded margins of the weights and of the directions.
+    step : ndarray of shape (Q,)
+        Length of every problem's step.
+    """
+    wrong: Floats = along * step[block.problems][..., np.newaxis].astype(along.dtype)
+    wrong += margins
+    wrong_side(wrong, out=wrong)
+    if block.row_weights is not None:
+        wrong *= block.row_weights[:, np.newaxis].astype(along.dtype)
+    return -block.scale * np.einsum("gqm,gqm->gq", wrong, along)
+
+
 def squares_against(curved: Floats, block: Block) -> Floats:
     """Return Σ_i curvature xᵢ², feature by feature, (g, q, d)."""
     rows = block.single

@@ -32,6 +32,7 @@ from duelrank.duels._logistic_objective import (
     folded_margins,
     loss,
     pull,
+    slopes_after,
     stack,
     wrong_side,
 )
@@ -40,12 +41,14 @@ from duelrank.duels._logistic_rows import (
     EVERYONE,
     ClassWeights,
     RowTable,
-    Scaling,
     drop_weightless,
     duel_blocks,
 )
+from duelrank.duels._logistic_scaling import Scaling
 from duelrank.duels._logistic_solver import Evaluation, Sums
 from duelrank.rankings import codes_from_labels
+
+MARGINS_AT_ONCE = 2**20
 
 
 class Terms(NamedTuple):
@@ -79,7 +82,15 @@ class Terms(NamedTuple):
         rows = rows_of_block(X, y, weights, self.classes, self.dtype)
         grouped = GroupedRows(rows.codes, len(self.classes))
         concerned = np.unique([side[self.duels] for side in pairs(len(self.classes))])
-        grouped.groups = [group for group in grouped.groups if group.label in concerned]
+        grouped.groups = [
+            group._replace(rows=part)
+            for group in grouped.groups
+            if group.label in concerned
+            # However many rows a label has, so many margins are made at a time.
+            for part in np.array_split(
+                group.rows, 1 + len(group.rows) * len(self.classes) // MARGINS_AT_ONCE
+            )
+        ]
         table = RowTable(
             rows.X, grouped.groups, rows.weights, self.scaling, False, threads, precise
         )
@@ -255,13 +266,8 @@ def slopes_block(
     dtype: type = np.float64 if precise else np.float32
 
     def part(block: Block) -> Floats:
-        along = folded_margins(block, direction, dtype)
-        wrong = along * step[block.problems][..., np.newaxis].astype(dtype)
-        wrong += folded_margins(block, weights, dtype)
-        wrong_side(wrong, out=wrong)
-        if block.row_weights is not None:
-            wrong *= block.row_weights[:, np.newaxis].astype(dtype)
-        return -block.scale * np.einsum("gqm,gqm->gq", wrong, along)
+        margins, along = (folded_margins(block, v, dtype) for v in (weights, direction))
+        return slopes_after(block, margins, along, step)
 
     with crew() as threads:
         blocks = terms.blocks(X, y, sample_weight, precise, threads)

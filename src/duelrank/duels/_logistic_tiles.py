@@ -33,18 +33,19 @@ class LabelGroup(NamedTuple):
 
 
 def label_groups(
-    rows_of_labels: NDArray[np.intp], n_weights: int, working_memory: float
+    rows_of_labels: NDArray[np.intp], n_weights: int, working_memory: float, rows_of_block: float
 ) -> list[LabelGroup] | None:
     """Cut the labels into groups whose tiles fit in so many mebibytes.
 
-    Returns None if that is not worth it, because the weights of all duels fit as well, or not
-    possible, because the rows of two labels do not.
+    Returns None if that is not worth it, because the weights of all duels fit as well and are fewer
+    than the numbers of a block, or not possible, because the rows of two labels do not fit.
     """
     n_classes = len(rows_of_labels)
     most_bytes = working_memory * 2**20
     n_duels = n_classes * (n_classes - 1) // 2
     most_rows = most_bytes / 2 / (2 * ROW_BYTES * n_weights)
-    if n_duels * n_weights * WEIGHT_BYTES <= most_bytes or rows_of_labels.max() > most_rows:
+    few = n_duels <= rows_of_block and n_duels * n_weights * WEIGHT_BYTES <= most_bytes
+    if few or rows_of_labels.max() > most_rows:
         return None
     # A quarter for the coefficients of a tile; its solver takes the rest in smaller pieces.
     most_labels = max(1, int(np.sqrt(most_bytes / 4 / (8 * n_weights))))
@@ -95,18 +96,19 @@ def solve_groups(
     group_of = np.repeat(np.arange(len(groups)), [group.stop - group.start for group in groups])
     tile_of = group_of[first] * len(groups) + group_of[second]
     unsolved = np.unique(tile_of[~fitted.solved])
-    step = announce(len(unsolved), "tile")
+    step = announce(len(unsolved), "tile", 0)
     rows = passes.regroup(split_block, concatenated, len(groups), classes, groups, dtype)
     tiles = [divmod(int(tile), len(groups)) for tile in unsolved]
     # The parts of the settings that concern this process stay here.
     settings = settings._replace(checkpoint=None)
-    tasks = [(rows[g], None if g == h else rows[h], groups[g], groups[h]) for g, h in tiles]
+    duels_of = [np.flatnonzero(tile_of == tile) for tile in unsolved]
+    tasks = [
+        (rows[g], None if g == h else rows[h], groups[g], groups[h], fitted.begun(duels))
+        for (g, h), duels in zip(tiles, duels_of, strict=True)
+    ]
     results = passes.stream(solve_tile, tasks, settings)
-    for tile, (coef, intercept, decrement, n_iter) in zip(unsolved, results, strict=True):
-        duels = np.flatnonzero(tile_of == tile)
-        fitted.coef[duels], fitted.intercept[duels] = coef, intercept
-        fitted.decrement[duels], fitted.n_iter[duels] = decrement, n_iter
-        fitted.solved[duels] = True
+    for duels, result in zip(duels_of, results, strict=True):
+        fitted.put(duels, result)
         checkpoint.solved(fitted)
         step()
     checkpoint.finish(fitted, settings.tol)
@@ -117,14 +119,15 @@ def split_block(
     X: Any,
     y: Any,
     sample_weight: Any,
+    wanted: list[int],
     classes: NDArray[Any],
     groups: list[LabelGroup],
     dtype: np.dtype[Any],
 ) -> list[CodedRows]:
-    """Return the rows of a block that every group has."""
+    """Return the rows of a block that some groups have."""
     rows = rows_of_block(X, y, sample_weight, classes, dtype)
     parts = []
-    for group in groups:
+    for group in (groups[number] for number in wanted):
         mine = np.flatnonzero((rows.codes >= group.start) & (rows.codes < group.stop))
         weights = None if rows.weights is None else rows.weights[mine]
         parts.append(CodedRows(rows.X[mine], rows.codes[mine], weights))
@@ -136,12 +139,10 @@ def solve_tile(
     others: CodedRows | None,
     group: LabelGroup,
     other: LabelGroup,
+    begun: Fitted | None,
     settings: Settings,
-) -> tuple[NDArray[Any], ...]:
-    """Solve the duels between two groups of labels, or inside one.
-
-    Returns coefficients, intercepts, decrements and iterations, in the order of the duels.
-    """
+) -> Fitted:
+    """Solve the duels between two groups of labels, or inside one, from where they have begun."""
     n_labels = group.stop - group.start
     wanted = None
     codes = rows.codes - group.start
@@ -157,9 +158,6 @@ def solve_tile(
         settings = settings._replace(class_weight=weights)
     with crew() as threads:
         fitted = fit_held(
-            rows.X, codes, rows.weights, len(labels), settings, threads, wanted=wanted
+            rows.X, codes, rows.weights, len(labels), settings, threads, wanted=wanted, begun=begun
         )
-    mine = slice(None) if wanted is None else wanted
-    return tuple(
-        values[mine] for values in (fitted.coef, fitted.intercept, fitted.decrement, fitted.n_iter)
-    )
+    return fitted if wanted is None else fitted.of(wanted)

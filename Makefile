@@ -92,15 +92,18 @@ test-lowest:
 		numpy==1.26.0 scipy==1.11.2 scikit-learn==1.6.0 joblib==1.3.0 threadpoolctl==3.1.0 matplotlib==3.8.0 pandas==2.1.1 \
 		networkx==3.2 rich==13.0.0 hypothesis==6.90.0 pytest==8.0.0 pytest-xdist==3.5.0
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 -m "not slow"
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadgroup -m "not slow"
 	test -d .venv-lowest-cli || $(PYTHON) -m venv .venv-lowest-cli
 	.venv-lowest-cli/bin/python -m pip install --quiet --disable-pip-version-check \
-		numpy==1.26.0 scipy==1.11.2 scikit-learn==1.7.0 joblib==1.3.0 threadpoolctl==3.1.0 matplotlib==3.8.0 pandas==2.1.1 \
-		click==8.1.0 rich==13.0.0 pyarrow==14.0.0 narwhals==1.30.0 skops==0.16.0 \
+		numpy==1.26.0 scipy==1.11.2 scikit-learn==1.7.0 joblib==1.4.0 threadpoolctl==3.1.0 matplotlib==3.8.0 pandas==2.1.1 \
+		click==8.1.0 rich==13.0.0 pyarrow==14.0.1 narwhals==1.30.0 skops==0.16.0 \
+		'dask[array,dataframe,distributed]==2024.1.1' \
 		hypothesis==6.90.0 pytest==8.0.0 pytest-xdist==3.5.0
 	.venv-lowest-cli/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 .venv-lowest-cli/bin/python -m pytest -n auto --maxprocesses 4 -m "not slow" \
-		tests/test_storage.py tests/test_tables.py tests/test_preprocessing.py tests/test_evaluation.py tests/test_cli.py
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 .venv-lowest-cli/bin/python -m pytest -n auto --maxprocesses 4 --dist loadgroup -m "not slow" \
+		tests/test_storage.py tests/test_tables.py tests/test_preprocessing.py tests/test_evaluation.py tests/test_cli.py \
+		tests/test_blocks.py tests/test_blocks_ranking.py tests/test_logistic_blocks.py tests/test_logistic_tiles.py \
+		tests/test_checkpoint.py tests/test_cluster.py tests/test_estimator_duels_dask.py
 
 clean:
 	rm -rf $(VENV) .venv-lowest .venv-lowest-cli output docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -23,10 +23,14 @@ def digits():
     return load_digits(return_X_y=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items):
     """Let tests that share a cluster run in one process."""
     for item in items:
-        if "client" in getattr(item, "fixturenames", ()):
+        # Those that run here and there ask for the cluster by the value of a parameter.
+        params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        asked = any(isinstance(value, str) and value == "cluster" for value in params)
+        if asked or "cluster_of_two" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("cluster"))
 
 

@@ -5,11 +5,9 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import parquet
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -19,9 +17,13 @@ from duelrank.blocks._census import count_block
 from duelrank.blocks._labeled import LabeledBlocks
 from duelrank.blocks._passes import FAN_IN, Here, OnDask, add_up
 
-dask = pytest.importorskip("dask")
-import dask.array as da  # noqa: E402
-import dask.dataframe as dd  # noqa: E402
+pytest.importorskip("distributed", reason="needs the extra dask")
+pytest.importorskip("pyarrow", reason="needs the extra dask")
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import pyarrow as pa
+from pyarrow import parquet
 
 COLUMNS = ["b", "a", "c"]
 

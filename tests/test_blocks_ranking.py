@@ -4,12 +4,9 @@ import inspect
 import os
 from functools import partial
 
-import cloudpickle
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from pyarrow.parquet import ParquetFile, read_table
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
@@ -23,10 +20,15 @@ from duelrank import DuelRanker, StumpDuels, predict_order, predict_ranks, predi
 from duelrank.blocks import RowBlocks, _passes, _ranking, write_rankings
 from duelrank.competitors import NeighborsRanker
 
-dask = pytest.importorskip("dask")
-import dask.array as da  # noqa: E402
-import dask.dataframe as dd  # noqa: E402
-from dask.callbacks import Callback  # noqa: E402
+pytest.importorskip("distributed", reason="needs the extra dask")
+pytest.importorskip("pyarrow", reason="needs the extra dask")
+import cloudpickle
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import pyarrow as pa
+from dask.callbacks import Callback
+from pyarrow.parquet import ParquetFile, read_table
 
 NAMES = np.array(["setosa", "versicolor", "virginica"])
 COLUMNS = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -375,7 +377,10 @@ def test_dask_in_dask_out(flowers, ask, n_labels, kind):
     assert answer.chunks[0] == tuple(lengths) if known else np.isnan(answer.chunks[0]).all()
     computed = answer.compute(scheduler="sync")
     assert computed.dtype == expected.dtype
-    np.testing.assert_array_equal(computed, expected)
+    if computed.dtype.kind == "f":  # last digits depend on how a block lies in memory
+        np.testing.assert_allclose(computed, expected, rtol=1e-5 if X.itemsize == 4 else 1e-11)
+    else:
+        np.testing.assert_array_equal(computed, expected)
 
 
 def test_dask_answers_equal_those_for_all_rows(flowers, ranker):

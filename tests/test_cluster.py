@@ -2,30 +2,36 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pytest
 
-dask = pytest.importorskip("dask", reason="needs the extra dask")
-distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+pytest.importorskip("distributed", reason="needs the extra dask")
+pytest.importorskip("pyarrow", reason="needs the extra dask")
+import dask
+import dask.array as da
+import distributed
 
-from duelrank import DuelRanker, LogisticDuels  # noqa: E402
-from duelrank.blocks import RowBlocks, write_rankings  # noqa: E402
-from duelrank.duels._logistic_passes import PassedProblems  # noqa: E402
+from duelrank import DuelRanker, LogisticDuels
+from duelrank.blocks import RowBlocks, write_rankings
+from duelrank.blocks._passes import OnDask
+from duelrank.duels._logistic_passes import hessian_block
+
+pytestmark = pytest.mark.xdist_group("frail")  # one cluster at a time
 
 N_BLOCKS, ROWS = 12, 200
 
 
-def points(number, seconds=0.0):
+def points(number):
     """Make a block; the same wherever and whenever."""
-    time.sleep(seconds)
     rng = np.random.default_rng(number)
     return rng.normal(size=(ROWS, 4)) + np.eye(4)[labels(number)]
 
@@ -77,41 +83,72 @@ def frail():
         yield client
 
 
-def kill_a_worker(client):
-    """Kill one of the workers as the system would, without a word to anybody."""
-    address, pid = next(iter(client.run(os.getpid).items()))
-    os.kill(pid, signal.SIGKILL)
-    return address
+class DeadlyOnce:
+    """A kernel that kills its worker, once, when that has done two blocks and is at its third."""
+
+    def __init__(self, kernel, folder):
+        self.__name__ = kernel.__name__
+        self.kernel = kernel
+        self.folder = folder
+        self.driver = os.getpid()
+
+    def __call__(self, number, *arguments):
+        pid = os.getpid()
+        assert pid != self.driver, "the pass has come to the driver"
+        if len([*self.folder.glob(f"{pid}-*")]) == 2 and self._is_first():
+            os.kill(pid, signal.SIGKILL)  # as the system would, without a word to anybody
+        result = self.kernel(number, *arguments)
+        (self.folder / f"{pid}-{number}").touch()
+        return result
+
+    def _is_first(self):
+        try:
+            with (self.folder / "killed").open("x") as file:
+                file.write(str(os.getpid()))
+        except FileExistsError:
+            return False
+        return True
+
+
+def noted_points(number, folder):
+    """Make a block, and leave a file that tells so."""
+    (folder / f"{number}-{uuid4().hex}").touch()
+    time.sleep(0.05)  # long enough for both workers to get some
+    return points(number)
 
 
 @pytest.mark.parametrize("persisted", [False, True])
 def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(
-    frail, undisturbed, monkeypatch, persisted
+    frail, undisturbed, monkeypatch, persisted, tmp_path
 ):
+    made, passed = tmp_path / "made", tmp_path / "passed"
+    made.mkdir()
+    passed.mkdir()
     X, y = blocks()
     if persisted:  # the blocks that the worker holds die with it
-        da = pytest.importorskip("dask.array")
-        X = da.concatenate(
-            [da.from_delayed(dask.delayed(part)(), (ROWS, 4), dtype=float) for part in X.parts]
-        ).persist()
+        parts = [dask.delayed(noted_points)(number, made) for number in range(N_BLOCKS)]
+        X = da.concatenate([da.from_delayed(part, (ROWS, 4), dtype=float) for part in parts])
+        X = X.persist()
         distributed.wait(X)
-    else:
-        X = RowBlocks([partial(points, i, seconds=0.05) for i in range(N_BLOCKS)], X.lengths)
     expected = ranker().fit(X, y)
+    if persisted:
+        assert len([*made.iterdir()]) == N_BLOCKS
 
-    killed = []
-    times = PassedProblems.hessian_times
+    reduce = OnDask.reduce
 
-    def interrupted(self, *arguments):
-        if not killed:  # while the pass is on its way
-            threading.Timer(0.1, lambda: killed.append(kill_a_worker(frail))).start()
-        return times(self, *arguments)
+    def interrupted(self, kernel, *arguments):
+        deadly = DeadlyOnce(kernel, passed) if kernel is hessian_block else kernel
+        return reduce(self, deadly, *arguments)
 
-    monkeypatch.setattr(PassedProblems, "hessian_times", interrupted)
+    monkeypatch.setattr(OnDask, "reduce", interrupted)
     fitted = ranker().fit(X, y)
-    assert len(killed) == 1
+    killed = int((passed / "killed").read_text())
+    # It had done two blocks of the pass and was at a third one.
+    assert len([*passed.glob(f"{killed}-*")]) == 2
+    if persisted:
+        assert len([*made.iterdir()]) > N_BLOCKS  # those that were lost
     frail.wait_for_workers(2)
-    assert killed[0] not in frail.scheduler_info()["workers"]
+    assert killed not in frail.run(os.getpid).values()
     np.testing.assert_array_equal(fitted.duels_.coef_, expected.duels_.coef_)
     np.testing.assert_array_equal(fitted.duels_.intercept_, expected.duels_.intercept_)
     np.testing.assert_allclose(fitted.duels_.coef_, undisturbed.duels_.coef_, atol=1e-4)
@@ -136,12 +173,18 @@ def test_a_block_that_kills_its_workers_gives_one_error_and_the_cluster_goes_on(
     assert ranker().fit(*blocks()).duels_.converged_.all()
 
 
+@pytest.fixture
+def large_folder(tmp_path):
+    """A folder for gigabytes, which do not stay, whatever happens."""
+    yield tmp_path
+    shutil.rmtree(tmp_path)
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to measure memory")
-def test_rows_larger_than_the_memory_of_all_workers(tmp_path):
+def test_rows_larger_than_the_memory_of_all_workers(large_folder):
     script = Path(__file__).with_name("larger_than_memory.py")
-    done = subprocess.run(
-        [sys.executable, script, tmp_path], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, script, large_folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["survived"]  # no worker was ended for its memory
     assert report["data"] >= 3 * 2 * report["limit"]

@@ -4,7 +4,6 @@ import os
 import warnings
 from functools import partial
 
-import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,9 +14,12 @@ from duelrank import DuelRanker, LogisticDuels, LogisticDuelsCV, StumpDuels, pai
 from duelrank.blocks import RowBlocks, _passes
 from duelrank.duels import _logistic_blocks, _logistic_rows
 
-dask = pytest.importorskip("dask")
-import dask.array as da  # noqa: E402
-import dask.dataframe as dd  # noqa: E402
+pytest.importorskip("distributed", reason="needs the extra dask")
+pytest.importorskip("pyarrow", reason="needs the extra dask")
+import cloudpickle
+import dask
+import dask.array as da
+import dask.dataframe as dd
 
 NAMES = np.array(["apple", "fig", "kiwi", "pear"])
 COLUMNS = ["width", "height", "weight", "hue", "age"]
@@ -210,10 +212,11 @@ def test_any_source(fruit, where, tmp_path, request):
             assert ours.feature_names_in_.tolist() == COLUMNS
 
 
-def test_the_same_bits_everywhere(fruit, client, monkeypatch):
+def test_the_same_bits_everywhere(fruit, cluster_of_two):
     X, y = fruit
-    on_cluster = fitted(RowBlocks.from_array(X, 650), y, C=100.0).duels_
-    monkeypatch.setattr(_passes, "has_client", lambda: False)
+    with cluster_of_two.as_current():
+        on_cluster = fitted(RowBlocks.from_array(X, 650), y, C=100.0).duels_
+    assert not _passes.has_client()
     here = fitted(RowBlocks.from_array(X, 650), y, C=100.0).duels_
     with dask.config.set(scheduler="threads"):
         on_threads = fitted(da.from_array(X, chunks=(650, 5)), y, C=100.0).duels_

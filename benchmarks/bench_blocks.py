@@ -48,7 +48,7 @@ GRID = {
 }
 CONSTANTS = ["t_pass", "t_task", "c_sum", "t_block", "c_feature", "c_product", "c_margin"]
 CLUSTERS = (1, 2)  # workers
-REPEATS = 4
+REPEATS = 6
 MEMORY_ROWS = [100_000, 200_000, 400_000, 800_000, 1_600_000]
 MEMORY = """
 import json, os, sys

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,16 +104,19 @@ class Checkpoint:
         The file; None to do nothing.
     every : int
         Iterations between two times of writing.
-    facts : dict of arrays
-        What the fit goes by; see `facts_of`.
+    facts : callable
+        Returns what the fit goes by, a dictionary of arrays; see `facts_of`.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] | None, every: int, facts: dict[str, NDArray[Any]]
+        self,
+        path: str | os.PathLike[str] | None,
+        every: int,
+        facts: Callable[[], dict[str, NDArray[Any]]],
     ) -> None:
         self.path = None if path is None else Path(path)
         self.every = every
-        self.facts = facts
+        self.facts = {} if path is None else facts()
         self.steps = 0
         self.written = self.writing = 0.0  # when it was written, and how long that took
         self.saved: dict[str, NDArray[Any]] = {}

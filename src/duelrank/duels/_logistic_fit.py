@@ -84,7 +84,7 @@ def fit_held(
     checkpoint = Checkpoint(
         settings.checkpoint,
         settings.checkpoint_every,
-        facts_of(
+        lambda: facts_of(
             scaling,
             _label_means(X, feedback, weights, n_classes),
             sides,

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d, gen_batches
-from sklearn.utils.validation import check_is_fitted
 
 from duelrank._sklearn import as_indexable, check_sample_weight, predictor_inside, take_rows
+from duelrank._templates import known_labels
 from duelrank.rankings import codes_from_labels
 
 __all__ = [
@@ -32,15 +32,9 @@ BLOCK_BYTES = 2**26
 
 def codes_of(estimator: Any, X: Any, y: Any) -> NDArray[np.intp]:
     """Return the codes of the labels y of the rows of X among the estimator's classes."""
-    if hasattr(estimator, "fit"):
-        check_is_fitted(estimator)
-    if not hasattr(estimator, "classes_") or isinstance(estimator.classes_, list):
-        raise TypeError(
-            "estimator must be a fitted single-output classifier, "
-            f"got an instance of {type(estimator).__name__}."
-        )
+    classes = known_labels(estimator)
     check_consistent_length(X, y)
-    return true_codes(y, np.asarray(estimator.classes_), "y")
+    return true_codes(y, classes, "y")
 
 
 def check_classes(y_true: Any, classes: Any, n_classes: int) -> NDArray[Any]:

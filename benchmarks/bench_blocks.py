@@ -15,6 +15,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -105,8 +106,8 @@ def blocks_of(folder: Path, rows_per_block: int) -> LabeledBlocks:
     )
 
 
-def a_pass(folder: Path, case: dict[str, int]) -> float:
-    """Return the seconds of a pass, wherever passes are taken now."""
+def questions(folder: Path, case: dict[str, int]) -> list[Callable[[], object]]:
+    """Return what asks for a gradient and for a product with the Hessians, by a pass each."""
     blocks = blocks_of(folder, case["rows_per_block"])
     census = blocks.census
     sides = LabelCounts.of(census, census.labels).sides()
@@ -116,11 +117,43 @@ def a_pass(folder: Path, case: dict[str, int]) -> float:
     terms = Terms(census.labels, duels, scaling, census.dtype, 1.0, weights)
     W = np.random.default_rng(0).normal(0, 0.1, (len(duels), case["features"] + 1))
     single = W.astype(np.float32)
-    gradient, _ = best_of(lambda: blocks.passes.reduce(evaluate_block, add_up, terms, W), REPEATS)
-    product, _ = best_of(
-        lambda: blocks.passes.reduce(hessian_block, add_up, terms, single, single), REPEATS
-    )
-    return (gradient + product) / 2
+    return [
+        lambda: blocks.passes.reduce(evaluate_block, add_up, terms, W),
+        lambda: blocks.passes.reduce(hessian_block, add_up, terms, single, single),
+    ]
+
+
+def a_pass(folder: Path, case: dict[str, int]) -> float:
+    """Return the seconds of a pass, wherever passes are taken now."""
+    return float(np.mean([best_of(ask, REPEATS)[0] for ask in questions(folder, case)]))
+
+
+def received(dask_worker: object) -> int:
+    """Return how many bytes a worker has got from others."""
+    return sum(transfer["total"] for transfer in dask_worker.transfer_incoming_log)
+
+
+def measure_traffic() -> list[dict[str, float]]:
+    """Count the bytes that two workers send each other in a pass, against what may be at most."""
+    measured = []
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": "ERROR"}
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        for name in ("rows_per_block", "labels"):
+            for value in GRID[name]:
+                case = BASE | {name: value}
+                with TemporaryDirectory() as temporary:
+                    folder = Path(temporary)
+                    write_data(folder, case["rows"], case["features"], case["labels"])
+                    ask, _ = questions(folder, case)
+                    before = sum(client.run(received).values())
+                    ask()
+                    sent = sum(client.run(received).values()) - before
+                n_blocks = -(-case["rows"] // case["rows_per_block"])
+                sums = 8 * n_pairs(case["labels"]) * (case["features"] + 1)
+                most = sums * (2 + n_blocks + n_blocks / 7)
+                measured.append({**case, "bytes": sent, "most": most})
+                print(f"{name} {value}: {sent:,} of at most {most:,.0f} bytes", flush=True)
+    return measured
 
 
 def held(folder: Path, case: dict[str, int]) -> float:
@@ -284,7 +317,12 @@ def main() -> None:
         ratios = [predict(model, case, workers) / case[f"{workers} workers"] for case in measured]
         low, middle, high = np.quantile(ratios, [0, 0.5, 1])
         print(f"model / measured, {workers} workers: {low:.2f} to {high:.2f}, median {middle:.2f}")
-    results = {"passes": measured, "model": model, "memory": measure_memory()}
+    results = {
+        "passes": measured,
+        "model": model,
+        "traffic": measure_traffic(),
+        "memory": measure_memory(),
+    }
     path = Path("output") / "blocks.png"
     path.parent.mkdir(exist_ok=True)
     path.with_suffix(".json").write_text(json.dumps(results, indent=1))

@@ -6,7 +6,6 @@ the number of workers and whichever of them dies, and so are the digits of its s
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -164,12 +163,8 @@ class Here:
         return [partial(self._group, split, merge, group, shared) for group in range(n_groups)]
 
     def stream(self, kernel: Kernel, tasks: list[tuple[Any, ...]], *shared: Any) -> Iterator[Any]:
-        """Yield the results of tasks; what the next one needs as well is kept for it."""
-        made: dict[int, Any] = {}
-        for task in tasks:
-            made = {id(part): made.get(id(part), part) for part in task}
-            made = {key: load(part) for key, part in made.items()}
-            yield kernel(*(made[id(part)] for part in task), *shared)
+        """Yield the results of tasks."""
+        yield from _one_by_one(kernel, tasks, shared, load)
 
     def _group(self, split: Kernel, merge: Merge, group: int, shared: tuple[Any, ...]) -> Any:
         return merge([part for (part,) in self._results(split, ([group], *shared))])
@@ -235,24 +230,37 @@ class OnDask:
         return _compute_watched(tasks, shared, done)
 
     def regroup(self, split: Kernel, merge: Merge, n_groups: int, *shared: Any) -> list[Any]:
-        """Put rows together that belong together, once, to stay on the cluster."""
+        """Put rows together that belong together: once, to stay on the cluster if there is one.
+
+        In this process they would all be held, so there every group is a pass of its own.
+        """
+        if not has_client():
+            return [self._groups(split, merge, [group], shared)[0] for group in range(n_groups)]
         import dask
+
+        groups = self._groups(split, merge, list(range(n_groups)), shared)
+        with _explaining(shared):
+            return list(dask.persist(*groups, optimize_graph=False))
+
+    def _groups(
+        self, split: Kernel, merge: Merge, wanted: list[int], shared: tuple[Any, ...]
+    ) -> list[Any]:
+        """Return the tasks that put some groups together."""
         from dask.delayed import Delayed
 
-        graph, blocks = self._mapped(split, (list(range(n_groups)), *shared))
+        graph, blocks = self._mapped(split, (wanted, *shared))
         groups = []
-        for group in range(n_groups):
-            pieces = [f"{block}-part-{group}" for block in blocks]
-            graph.update({p: (getitem, b, group) for p, b in zip(pieces, blocks, strict=True)})
+        for place in range(len(wanted)):
+            pieces = [f"{block}-part-{place}" for block in blocks]
+            graph.update({p: (getitem, b, place) for p, b in zip(pieces, blocks, strict=True)})
             groups.append(_tree(graph, pieces, merge))
-        tasks = [Delayed(group, graph) for group in groups]
-        if not has_client():  # to stay would mean in this process
-            return tasks
-        with _explaining(shared):
-            return list(dask.persist(*tasks, optimize_graph=False))
+        return [Delayed(group, graph) for group in groups]
 
     def stream(self, kernel: Kernel, tasks: list[tuple[Any, ...]], *shared: Any) -> Iterator[Any]:
         """Yield the results of tasks, as many at a time as keep all workers busy."""
+        if not has_client():  # where several groups at a time would be most of all rows
+            yield from _one_by_one(kernel, tasks, shared, _made)
+            return
         from dask import delayed
 
         run = delayed(kernel, pure=False)
@@ -294,10 +302,28 @@ def _tree(graph: dict[Any, Any], results: list[str], merge: Merge) -> str:
     return results[0]
 
 
+def _one_by_one(
+    kernel: Kernel,
+    tasks: list[tuple[Any, ...]],
+    shared: tuple[Any, ...],
+    make: Callable[[Any], Any],
+) -> Iterator[Any]:
+    """Yield the results of tasks in this process; what the next one needs as well is kept."""
+    made: dict[int, Any] = {}
+    for task in tasks:
+        made = {id(part): made[id(part)] for part in task if id(part) in made}
+        for part in task:
+            if id(part) not in made:
+                made[id(part)] = make(part)
+        yield kernel(*(made[id(part)] for part in task), *shared)
+
+
+def _made(part: Any) -> Any:
+    return compute([part], ())[0] if hasattr(part, "__dask_graph__") else part
+
+
 def n_threads() -> int:
-    """Return how many tasks can run at a time."""
-    if not has_client():
-        return os.cpu_count() or 1
+    """Return how many tasks a cluster can run at a time."""
     from distributed import get_client
 
     return max(1, sum(get_client().nthreads().values()))

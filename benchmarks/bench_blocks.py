@@ -233,6 +233,15 @@ def predict(model: dict[str, float], case: dict[str, float], workers: int) -> fl
     return float(np.dot(terms_of(case, workers), list(model.values())))
 
 
+def unseen(measured: list[dict[str, float]], workers: int) -> list[float]:
+    """Return model / measured of every case, by a model fitted to all others."""
+    models = [fit_model([other for other in measured if other is not case]) for case in measured]
+    return [
+        predict(model, case, workers) / case[f"{workers} workers"]
+        for model, case in zip(models, measured, strict=True)
+    ]
+
+
 def measure_memory() -> list[dict[str, float]]:
     """Return the peak of all processes of a fit, against the number of rows."""
     measured = []
@@ -314,9 +323,13 @@ def main() -> None:
     model = fit_model(measured)
     print("constants:", {name: f"{value:.3g}" for name, value in model.items()})
     for workers in CLUSTERS:
-        ratios = [predict(model, case, workers) / case[f"{workers} workers"] for case in measured]
-        low, middle, high = np.quantile(ratios, [0, 0.5, 1])
-        print(f"model / measured, {workers} workers: {low:.2f} to {high:.2f}, median {middle:.2f}")
+        seen = [predict(model, case, workers) / case[f"{workers} workers"] for case in measured]
+        for name, ratios in (("fitted", seen), ("left out", unseen(measured, workers))):
+            low, middle, high = np.quantile(ratios, [0, 0.5, 1])
+            print(
+                f"model / measured, {workers} workers, cases {name}: "
+                f"{low:.2f} to {high:.2f}, median {middle:.2f}"
+            )
     results = {
         "passes": measured,
         "model": model,

@@ -51,9 +51,10 @@ def test_frames_of_any_number_of_partitions_are_ranked(table, files, ranker, fil
     for method in ("predict", "predict_order", "predict_ranks", "predict_proba"):
         expected = getattr(ranker, method)(part[FEATURES])
         found = getattr(ranker, method)(frame[FEATURES]).compute()
-        np.testing.assert_allclose(found, expected) if method == "predict_proba" else (
-            np.testing.assert_array_equal(found, expected)
-        )
+        # Products of dataframes in another memory layout may differ in their last digits.
+        same = np.isclose(found, expected) if method == "predict_proba" else found == expected
+        assert found.shape == expected.shape
+        assert same.all()
     np.testing.assert_array_equal(
         predict_top(ranker, frame[FEATURES], 2).compute(), ranker.predict_top(part[FEATURES], 2)
     )

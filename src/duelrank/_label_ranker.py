@@ -85,7 +85,6 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = N
         raise ValueError(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None."
         )
-    refuse_blocks(X, f"{type(ranker).__name__} does not learn from blocks, DuelRanker does")
     if in_blocks(y):
         raise TypeError(f"y must be in memory as X is, got {type(y).__name__}.")
     check_choice("unplaced", unplaced, UNPLACED)

@@ -110,9 +110,7 @@ def fit_blocks(
     checkpoint = Checkpoint(
         settings.checkpoint,
         settings.checkpoint_every,
-        lambda: facts_of(
-            scaling, labels.means, sides, n_classes, settings.C, settings.class_weight
-        ),
+        lambda: facts_of(scaling, labels.means, sides, settings.C, settings.class_weight),
     )
     fitted = Fitted.unsolved(sides, n_features, dtype)
     checkpoint.resume(fitted, settings.tol)

@@ -80,7 +80,7 @@ class Fitted:
         """Return some of the duels, by number or mask."""
         return Fitted(*(values[duels] for values in vars(self).values()))
 
-    def put(self, duels: NDArray[Any], some: Fitted) -> None:
+    def put(self, duels: NDArray[Any] | slice, some: Fitted) -> None:
         """Write down what `of` or others know of some duels."""
         for name, values in vars(some).items():
             getattr(self, name)[duels] = values
@@ -139,8 +139,7 @@ class Checkpoint:
         """Take up what the file has; duels that did not reach the tolerance go on."""
         if not self.saved:
             return
-        for name in vars(fitted):
-            getattr(fitted, name)[:] = self.saved[name]
+        fitted.put(slice(None), Fitted(**{name: self.saved[name] for name in vars(fitted)}))
         fitted.solved &= fitted.decrement <= tol
 
     def start(
@@ -226,7 +225,6 @@ def facts_of(
     scaling: Scaling,
     label_means: Floats,
     sides: Floats,
-    n_classes: int,
     C: float,
     class_weight: Any,
 ) -> dict[str, NDArray[Any]]:
@@ -240,13 +238,12 @@ def facts_of(
         Means of the labels' rows, projected; see `duelrank.blocks._census.projection`.
     sides : ndarray of shape (2, P)
         How much the rows on the two sides of the duels weigh.
-    n_classes : int
-        Number of labels.
     C : float
         Inverse strength of the penalty.
     class_weight : dict, "balanced" or None
         Weights of the labels.
     """
+    n_classes = len(label_means)
     first, second = pairs(n_classes)
     won = np.bincount(first, sides[0], n_classes) + np.bincount(second, sides[1], n_classes)
     by_code = class_weight

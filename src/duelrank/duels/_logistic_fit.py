@@ -88,7 +88,6 @@ def fit_held(
             scaling,
             _label_means(X, feedback, weights, n_classes),
             sides,
-            n_classes,
             settings.C,
             settings.class_weight,
         ),

@@ -210,13 +210,8 @@ def evaluate_block(
         block.blank(wrong)
         return loss(block, wrong), pull(block, wrong)
 
-    with crew() as threads:
-        blocks = terms.blocks(X, y, sample_weight, dtype is np.float64, threads)
-        results = threads.map(parts, blocks)
     value, gradient = np.zeros(len(weights)), np.zeros(weights.shape)
-    for block, (losses, pulls) in zip(blocks, results, strict=True):
-        _add(value, block, losses)
-        _add(gradient, block, pulls)
+    _add_up(parts, terms, (X, y, sample_weight), dtype, value, gradient)
     return value, gradient
 
 
@@ -231,7 +226,7 @@ def hessian_block(
 ) -> tuple[Floats]:
     """Return a block's part of Hessians at weights times vectors, (Q, d)."""
 
-    def part(block: Block) -> Floats:
+    def part(block: Block) -> tuple[Floats]:
         # Margins and changes of margins from one product: the rows are read once.
         n_problems = block.problems.shape[1]
         folded = weights[block.problems] * block.sign.astype(np.float32)[..., np.newaxis]
@@ -240,14 +235,10 @@ def hessian_block(
         wrong_side(wrong, out=wrong)
         block.blank(wrong)
         change *= curvature(block, wrong)
-        return against_rows(change, block.single)
+        return (against_rows(change, block.single),)
 
-    with crew() as threads:
-        blocks = terms.blocks(X, y, sample_weight, False, threads)
-        results = threads.map(part, blocks)
     product = np.zeros(vectors.shape)
-    for block, result in zip(blocks, results, strict=True):
-        _add(product, block, result)
+    _add_up(part, terms, (X, y, sample_weight), np.float32, product)
     return (product,)
 
 
@@ -262,24 +253,30 @@ def slopes_block(
     step: Floats,
 ) -> tuple[Floats]:
     """Return a block's part of the slopes of the losses along directions, after steps, (Q,)."""
-    precise = terms.dtype == np.float64
-    dtype: type = np.float64 if precise else np.float32
+    dtype = terms.dtype.type
 
-    def part(block: Block) -> Floats:
+    def part(block: Block) -> tuple[Floats]:
         margins, along = (folded_margins(block, v, dtype) for v in (weights, direction))
-        return slopes_after(block, margins, along, step)
+        return (slopes_after(block, margins, along, step),)
 
-    with crew() as threads:
-        blocks = terms.blocks(X, y, sample_weight, precise, threads)
-        results = threads.map(part, blocks)
     slopes = np.zeros(len(step))
-    for block, result in zip(blocks, results, strict=True):
-        _add(slopes, block, result)
+    _add_up(part, terms, (X, y, sample_weight), dtype, slopes)
     return (slopes,)
 
 
-def _add(total: Floats, block: Block, parts: Floats) -> None:
-    """Add what the groups of a block contribute to their problems."""
-    for problems, part in zip(block.problems, parts, strict=True):
-        real = problems >= 0  # the others only fill up
-        total[problems[real]] += part[real]
+def _add_up(
+    parts: Callable[[Block], tuple[Floats, ...]],
+    terms: Terms,
+    columns: tuple[Any, Any, Any],
+    dtype: type,
+    *totals: Floats,
+) -> None:
+    """Add what all groups of rows contribute to their problems to totals, one for each part."""
+    with crew() as threads:
+        blocks = terms.blocks(*columns, dtype is np.float64, threads)
+        results = threads.map(parts, blocks)
+    for block, contributions in zip(blocks, results, strict=True):
+        for total, contribution in zip(totals, contributions, strict=True):
+            for problems, part in zip(block.problems, contribution, strict=True):
+                real = problems >= 0  # the others only fill up
+                total[problems[real]] += part[real]

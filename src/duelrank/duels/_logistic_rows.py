@@ -22,6 +22,7 @@ from duelrank.duels._logistic_preconditioner import (
 from duelrank.duels._logistic_scaling import Scaling
 from duelrank.duels._sides import check_rows
 
+WEIGHT_BYTES = 80  # per weight of a duel: the vectors of conjugate gradients
 LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
 EVERYONE = np.ones((1, 1), dtype=bool)  # all rows take part in the one fold that there is
 
@@ -274,9 +275,8 @@ def tiles(
     duels = np.flatnonzero(rows_of_duels)
     if len(duels) == 0:
         return
-    # Per row of a duel: margins, changes and curvatures in both precisions. Per weight: the vectors
-    # of conjugate gradients.
-    duel_bytes = 40 * rows_of_duels[duels].mean() + 80 * n_weights
+    # Per row of a duel: margins, changes and curvatures in both precisions.
+    duel_bytes = 40 * rows_of_duels[duels].mean() + WEIGHT_BYTES * n_weights
     duels_at_once = max(1.0, most_bytes / duel_bytes)
     if len(duels) <= duels_at_once:
         yield duels

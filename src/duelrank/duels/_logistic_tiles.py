@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._pairs import pairs
+from duelrank._pairs import n_pairs, pairs
 from duelrank.blocks._passes import Passes
 from duelrank.duels._logistic_checkpoint import Checkpoint, Fitted
 from duelrank.duels._logistic_fit import Announce, Settings, fit_held
 from duelrank.duels._logistic_objective import crew
 from duelrank.duels._logistic_passes import CodedRows, concatenated, rows_of_block
+from duelrank.duels._logistic_rows import WEIGHT_BYTES
 
 # Bytes for each feature of a row of a tile: as it came, and scaled in both precisions.
 ROW_BYTES = 20
-WEIGHT_BYTES = 80  # what the solver has for each weight of a duel
 
 
 class LabelGroup(NamedTuple):
@@ -42,7 +42,7 @@ def label_groups(
     """
     n_classes = len(rows_of_labels)
     most_bytes = working_memory * 2**20
-    n_duels = n_classes * (n_classes - 1) // 2
+    n_duels = n_pairs(n_classes)
     most_rows = most_bytes / 2 / (2 * ROW_BYTES * n_weights)
     few = n_duels <= rows_of_block and n_duels * n_weights * WEIGHT_BYTES <= most_bytes
     if few or rows_of_labels.max() > most_rows:
@@ -99,7 +99,7 @@ def solve_groups(
     step = announce(len(unsolved), "tile", 0)
     rows = passes.regroup(split_block, concatenated, len(groups), classes, groups, dtype)
     tiles = [divmod(int(tile), len(groups)) for tile in unsolved]
-    # The parts of the settings that concern this process stay here.
+    # The file is this process's affair.
     settings = settings._replace(checkpoint=None)
     duels_of = [np.flatnonzero(tile_of == tile) for tile in unsolved]
     tasks = [

@@ -101,9 +101,9 @@ test-lowest:
 		hypothesis==6.90.0 pytest==8.0.0 pytest-xdist==3.5.0
 	.venv-lowest-cli/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 .venv-lowest-cli/bin/python -m pytest -n auto --maxprocesses 4 --dist loadgroup -m "not slow" \
-		tests/test_storage.py tests/test_tables.py tests/test_preprocessing.py tests/test_evaluation.py tests/test_cli.py \
-		tests/test_blocks.py tests/test_blocks_ranking.py tests/test_logistic_blocks.py tests/test_logistic_tiles.py \
-		tests/test_checkpoint.py tests/test_cluster.py tests/test_estimator_duels_dask.py
+		tests/storage tests/tables tests/cli/test_cli.py tests/test_preprocessing.py tests/test_evaluation.py \
+		tests/blocks/test_blocks.py tests/blocks/test_blocks_ranking.py tests/blocks/test_cluster.py \
+		tests/duels/logistic tests/duels/test_estimator_duels_dask.py
 
 clean:
 	rm -rf $(VENV) .venv-lowest .venv-lowest-cli output docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,7 +17,7 @@ from duelrank.report import write_report
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-PICTURES = Path(__file__).parent.parent / "output" / "report"
+PICTURES = Path(__file__).parents[2] / "output" / "report"
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

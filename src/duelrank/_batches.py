@@ -1,0 +1,42 @@
+"""Batches: rows in memory that are handled together, so that their margins fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+# An engine may have a cost per call, so it is asked for the margins of many rows at once.
+MARGIN_BATCH_BYTES = 2**27
+
+
+def batches(n_rows: int, most_rows: int) -> Iterator[slice]:
+    """Cut n rows into slices of at most so many rows.
+
+    A slice has at least one row, and there is at least one slice: of no rows, an empty one.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    most_rows : int
+        Most rows of a slice; anything below 1 counts as 1.
+    """
+    most_rows = max(1, most_rows)
+    for start in range(0, max(n_rows, 1), most_rows):
+        yield slice(start, min(start + most_rows, n_rows))
+
+
+def margin_batches(
+    n_rows: int, n_classes: int, most_bytes: int = MARGIN_BATCH_BYTES
+) -> Iterator[slice]:
+    """Cut n rows into slices whose margins, K × K doubles for a row, fit in so many bytes.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    n_classes : int
+        Number of labels K.
+    most_bytes : int, default=2²⁷
+        Memory for the margins of a slice.
+    """
+    return batches(n_rows, most_bytes // (8 * n_classes * n_classes))

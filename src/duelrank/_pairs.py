@@ -76,3 +76,15 @@ def sides_of_labels(n_classes: int) -> NDArray[np.float64]:
     duels = np.arange(len(first))
     sides[duels, second], sides[duels, first] = 1, -1
     return sides
+
+
+def duels_by_labels(n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the number of the duel of labels a and b, and 1 if its values speak for a, else −1.
+
+    Both are (K, K); on the diagonal, where there is no duel, they are 0.
+    """
+    first, second = pairs(n_classes)
+    number = np.zeros((n_classes, n_classes), dtype=np.intp)
+    number[first, second] = number[second, first] = np.arange(len(first))
+    codes = np.arange(n_classes)
+    return number, np.sign(np.subtract.outer(codes, codes))

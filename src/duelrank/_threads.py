@@ -1,14 +1,17 @@
-"""Threads of BLAS: results must not depend on how many there are."""
+"""Threads of BLAS, and threads in their place: results must not depend on how many there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+Result = TypeVar("Result")
 
 _lock = Lock()
 _limits: list[Any] = []  # the limit in force, once for everyone inside
@@ -33,6 +36,49 @@ def one_blas_thread() -> Iterator[None]:
             limit = _limits.pop()
             if not _limits:
                 limit.restore_original_limits()
+
+
+class Threads:
+    """Threads in place of those of BLAS, each with a BLAS of one thread.
+
+    Independent small products gain more from threads that share them than from threads inside each
+    of them. The result does not depend on the number of threads.
+
+    Parameters
+    ----------
+    pool : ThreadPoolExecutor or None
+        The threads; None to do everything in the calling one.
+    n_threads : int
+        Their number.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor | None, n_threads: int) -> None:
+        self.pool = pool
+        self.n_threads = n_threads
+
+    def map(self, step: Callable[[Any], Result], items: list[Any]) -> list[Result]:
+        """Apply `step` to every item; the order of the results is that of the items."""
+        if self.pool is None or len(items) < 2:
+            return [step(item) for item in items]
+        # One task per thread: handing out single small items would cost more than they do.
+        shares = [items[start :: self.n_threads] for start in range(self.n_threads)]
+        done = list(self.pool.map(lambda share: [step(item) for item in share], shares))
+        results: list[Any] = [None] * len(items)
+        for start, share in enumerate(done):
+            results[start :: self.n_threads] = share
+        return results
+
+
+@contextmanager
+def threads_of_blas() -> Iterator[Threads]:
+    """Open as many threads as BLAS would use, and limit BLAS to one thread in each of them."""
+    n_threads = blas_threads()
+    with one_blas_thread():
+        if n_threads == 1:
+            yield Threads(None, 1)
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            yield Threads(pool, n_threads)
 
 
 @cache

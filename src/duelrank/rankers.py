@@ -1,17 +1,8 @@
 """Rankers: classifiers that order all labels of a point.
 
 `DuelRanker` fits one duel per pair of labels and ranks by duels won. The free functions
-`predict_ranks`, `predict_order` and `predict_top` read a ranking off *any* fitted classifier,
-pipeline or search: off its ``decision_function``, or else its ``predict_proba``. DuelRanker's
-``decision_function`` carries its whole ranking, so they agree with its methods wherever it is
-wrapped.
-
->>> from sklearn.datasets import load_iris
->>> from sklearn.linear_model import LogisticRegression
->>> X, y = load_iris(return_X_y=True)
->>> predict_order(LogisticRegression(max_iter=1000).fit(X, y), X[:2])
-array([[0, 1, 2],
-       [0, 1, 2]])
+`predict_ranks`, `predict_order` and `predict_top` of `duelrank.predictions` read a ranking off any
+other classifier; they are names of this module too.
 """
 
 from __future__ import annotations
@@ -28,10 +19,11 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from duelrank._label_ranker import LabelRanker, encode
-from duelrank._pairs import beats_from_square, n_pairs, square
+from duelrank._batches import batches, margin_batches
+from duelrank._label_ranker import LabelRanker
+from duelrank._pairs import beats_from_square, duels_by_labels, n_pairs, square
 from duelrank._parameters import check_choice
 from duelrank._sklearn import (
     CallbackSupportMixin,
@@ -42,93 +34,26 @@ from duelrank._sklearn import (
     take_rows,
     with_callbacks,
 )
-from duelrank._templates import known_labels, no_order, no_ranks, no_scores, no_top
-from duelrank.blocks._labeled import LabeledBlocks
-from duelrank.blocks._ranking import by_blocks, refuse_blocks
-from duelrank.blocks._sources import in_blocks
+from duelrank._training import TrainingSet, encode, encode_blocks, require_y
+from duelrank.blocks import in_blocks, predict_by_blocks, refuse_blocks
 from duelrank.duels import DuelEngine, EstimatorDuels, LogisticDuels
-from duelrank.rankings import check_k, order_from_scores, ranks_from_scores
-from duelrank.tournaments import Tournaments
-from duelrank.tournaments._aggregation import (
+from duelrank.predictions import predict_order, predict_ranks, predict_top
+from duelrank.rankings import order_from_scores
+from duelrank.tournaments import (
     AGGREGATIONS,
     TIES,
+    Tournaments,
     aggregate,
     copeland_from_wins,
     needs_expected_wins,
+    posteriors_from_probabilities,
+    project_onto_order,
     soft_from_wins,
 )
-from duelrank.tournaments._coupling import posteriors_from_probabilities, project_onto_order
 
 __all__ = ["DuelRanker", "predict_order", "predict_ranks", "predict_top"]
 
-# Margins of as many points as fit in the first are asked for at once (an engine may have a cost
-# per call), and turned into tournaments as many at a time as fit in the second (a cache likes
-# them small).
-MARGIN_BLOCK_BYTES = 2**27
-TOURNAMENT_BLOCK_BYTES = 2**24
-
-
-@by_blocks(no_ranks)
-def predict_ranks(estimator: Any, X: Any) -> NDArray[np.int64]:
-    """Return the place of every label, by any fitted classifier.
-
-    Parameters
-    ----------
-    estimator : fitted classifier, pipeline or search
-        Anything with ``classes_`` and ``decision_function`` or ``predict_proba``. Labels with
-        equal scores are ranked in the order of ``classes_``; a `DuelRanker` has no equal scores.
-    X : array-like with n rows, or Dask array or dataframe
-        Query points; of Dask the answer is a Dask array, not yet computed.
-
-    Returns
-    -------
-    ranks : ndarray of int, of shape (n, K)
-        ``ranks[i, k]`` is the place of ``estimator.classes_[k]``: 1 is the most probable.
-    """
-    return ranks_from_scores(label_scores(estimator, X))
-
-
-@by_blocks(no_order)
-def predict_order(estimator: Any, X: Any) -> NDArray[Any]:
-    """Return all labels from most to least probable, by any fitted classifier.
-
-    Parameters
-    ----------
-    estimator : fitted classifier, pipeline or search
-        As in `predict_ranks`.
-    X : array-like with n rows, or Dask array or dataframe
-        Query points; of Dask the answer is a Dask array, not yet computed.
-
-    Returns
-    -------
-    order : ndarray of labels, of shape (n, K)
-        One row per point, most probable label first.
-    """
-    scores = label_scores(estimator, X)
-    return np.asarray(estimator.classes_)[order_from_scores(scores)]
-
-
-@by_blocks(no_top)
-def predict_top(estimator: Any, X: Any, k: int) -> NDArray[Any]:
-    """Return the k most probable labels, by any fitted classifier.
-
-    Parameters
-    ----------
-    estimator : fitted classifier, pipeline or search
-        As in `predict_ranks`.
-    X : array-like with n rows, or Dask array or dataframe
-        Query points; of Dask the answer is a Dask array, not yet computed.
-    k : int
-        How many labels, from 1 to K.
-
-    Returns
-    -------
-    top : ndarray of labels, of shape (n, k)
-        One row per point, most probable label first.
-    """
-    if hasattr(estimator, "classes_"):
-        check_k(k, len(estimator.classes_))
-    return predict_order(estimator, X)[:, :k]
+TOURNAMENT_BATCH_BYTES = 2**24  # of tournaments that are made together: small ones suit a cache
 
 
 def _engine_has_probabilities(ranker: DuelRanker) -> bool:
@@ -292,22 +217,17 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
                 "a classifier with predict_proba does, for example CalibratedClassifierCV."
             )
         metadata = route_fit_metadata(self, sample_weight, fit_params)
-        if in_blocks(X) and y is not None:
-            X = _labeled(X, y, metadata.pop("sample_weight", None), engine)
-        elif in_blocks(sample_weight):
-            raise TypeError(
-                f"sample_weight must be in memory as X is, got {type(sample_weight).__name__}."
-            )
-        targets = encode(self, X, y, self.unplaced, self.classes)
-        classes = targets.classes
+        training = self._training_set(X, y, metadata, engine)
+        classes = training.classes
         rng = check_random_state(self.random_state)
         label_order = rng.permutation(len(classes))
         self._configure(engine, classes, rng)
-        self._fit_engine(engine, X, targets.feedback, len(classes), metadata)
+        with fit_of_subestimator(self, engine, "duels"):
+            engine.fit(training.X, training.feedback, len(classes), **metadata)
 
         self.classes_ = classes
-        self.unplaced_, self.n_silent_rows_ = targets.unplaced, targets.n_silent_rows
-        self.rank_columns_ = targets.rank_columns
+        self.unplaced_, self.n_silent_rows_ = training.unplaced, training.n_silent_rows
+        self.rank_columns_ = training.rank_columns
         self.label_order_ = np.arange(len(classes)) if self.ties == "index" else label_order
         self.duels_ = engine
         for name in ("n_features_in_", "feature_names_in_"):
@@ -353,7 +273,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         probabilities : ndarray of shape (n, K)
             Columns follow `classes_`; strictly decreasing along the ranking.
         """
-        return self._posteriors(X)
+        return predict_by_blocks(_posteriors, _themselves, self, X)
 
     def tournament(self, X: Any) -> Tournaments:
         """Return the duels behind the rankings, for explanation.
@@ -370,14 +290,53 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             one point as a table.
         """
         refuse_blocks(X, "pass the few that are to be explained")
-        blocks = list(self._tournament_blocks(X, with_probabilities=True))
+        parts = list(self._tournament_batches(X, with_probabilities=True))
         return Tournaments(
             self.classes_,
             *(
-                np.concatenate([getattr(block, name) for block in blocks])
+                np.concatenate([getattr(part, name) for part in parts])
                 for name in ("beats", "probabilities", "scores", "exact")
             ),
         )
+
+    def own_duels(
+        self, X: Any, codes: NDArray[np.intp]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+        """Return the duels of every point's own label with each other label.
+
+        Of the K(K−1)/2 duels of a point only these K−1 are kept.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Query points.
+        codes : ndarray of int, of shape (n,)
+            The points' own labels, as places in `classes_`.
+
+        Returns
+        -------
+        won : ndarray of bool, of shape (n, K)
+            Whether the own label wins its duel with label k; False for itself.
+        probabilities : ndarray of float, of shape (n, K)
+            The probability that it wins, as precise as the engine gives it; 1/2 for itself.
+        """
+        X = self._check_points(X)
+        check_consistent_length(X, codes)
+        n_classes = len(self.classes_)
+        numbers, signs = duels_by_labels(n_classes)
+        place = np.argsort(self.label_order_)
+        favoured = place[:, np.newaxis] < place  # who gets a duel of margin 0
+        won, chances = [], []
+        for rows in margin_batches(len(codes), n_classes):
+            margins, probabilities = self._ask_engine(take_rows(X, rows), with_probabilities=True)
+            own = codes[rows]
+            margins = np.take_along_axis(margins, numbers[own], axis=1) * signs[own]
+            won.append(np.where(margins == 0, favoured[own], margins > 0))
+            chance = np.take_along_axis(probabilities, numbers[own], axis=1)
+            chance = np.where(signs[own] < 0, 1 - chance, chance)
+            chance[signs[own] == 0] = 0.5
+            chances.append(chance)
+        return np.concatenate(won), np.concatenate(chances)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata to the duels."""
@@ -427,18 +386,28 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             elif name.endswith(("param_grid", "param_distributions")):
                 _refuse_class_weights(name, value)
 
-    def _fit_engine(
-        self, engine: Any, X: Any, feedback: Any, n_classes: int, metadata: dict[str, Any]
-    ) -> None:
-        """Fit the engine, as a subtask of this fit where there are callbacks."""
-        with fit_of_subestimator(self, engine, "duels"):
-            engine.fit(X, feedback, n_classes, **metadata)
+    def _training_set(self, X: Any, y: Any, metadata: dict[str, Any], engine: Any) -> TrainingSet:
+        """Settle the labels; blocks take the weights of their rows out of the metadata."""
+        require_y(self, y)
+        if not in_blocks(X):
+            weights = metadata.get("sample_weight")
+            if in_blocks(weights):
+                raise TypeError(
+                    f"sample_weight must be in memory as X is, got {type(weights).__name__}."
+                )
+            return encode(self, X, y, self.unplaced, self.classes)
+        if not getattr(engine, "takes_blocks", False):
+            raise TypeError(
+                "X comes in blocks of rows, which LogisticDuels learns from; "
+                f"{type(engine).__name__} needs all rows in memory."
+            )
+        return encode_blocks(X, y, metadata.pop("sample_weight", None), self.classes)
 
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         if self._counting_suffices():
             return self._counted_scores(self._check_points(X))
-        return np.concatenate([block.scores for block in self._tournament_blocks(X)])
+        return np.concatenate([part.scores for part in self._tournament_batches(X)])
 
     def _counted_scores(self, X: Any) -> NDArray[np.float64]:
         soft = self.aggregation == "expected_wins"
@@ -455,35 +424,24 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             and self.ties != "feedback_arc_set"
         )
 
-    @by_blocks(no_scores)
-    def _posteriors(self, X: Any) -> NDArray[np.float64]:
-        return np.concatenate(
-            [
-                project_onto_order(
-                    posteriors_from_probabilities(block.probabilities),
-                    order_from_scores(block.scores),
-                )
-                for block in self._tournament_blocks(X, with_probabilities=True)
-            ]
-        )
-
-    def _tournament_blocks(self, X: Any, with_probabilities: bool = False) -> Iterator[Tournaments]:
+    def _tournament_batches(
+        self, X: Any, with_probabilities: bool = False
+    ) -> Iterator[Tournaments]:
         """Yield the tournaments of a bounded number of points at a time."""
         X = self._check_points(X)
-        n_classes = len(self.classes_)
+        n_rows, n_classes = X.shape[0], len(self.classes_)
         with_probabilities |= (
             self.aggregation != "copeland" or self.ties not in ("random", "index") or n_classes == 2
         )
-        duels_bytes = 8 * n_classes * n_classes
-        n_rows = X.shape[0]
-        for rows in _blocks(n_rows, MARGIN_BLOCK_BYTES // duels_bytes):
+        at_once = TOURNAMENT_BATCH_BYTES // (8 * n_classes * n_classes)
+        for rows in margin_batches(n_rows, n_classes):
             points = X if rows == slice(0, n_rows) else take_rows(X, rows)
             margins, probabilities = self._ask_engine(points, with_probabilities)
             counted = self._counted_scores(points) if self._counting_suffices() else None
-            for part in _blocks(len(margins), TOURNAMENT_BLOCK_BYTES // duels_bytes):
-                block = self._tournaments(margins[part], probabilities[part])
-                # Rounding may differ; whoever asks, scores come from the same place.
-                yield block if counted is None else replace(block, scores=counted[part])
+            for part in batches(len(margins), at_once):
+                made = self._tournaments(margins[part], probabilities[part])
+                # Rounding may differ, so whoever asks gets scores from the same place.
+                yield made if counted is None else replace(made, scores=counted[part])
 
     def _ask_engine(
         self, points: Any, with_probabilities: bool
@@ -542,60 +500,20 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         )
 
 
-def label_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
-    """Return one score per label from any fitted classifier; kernel of `predict_ranks`.
-
-    Parameters
-    ----------
-    estimator : fitted classifier, pipeline or search
-        As in `predict_ranks`.
-    X : array-like with n rows
-        Query points.
-
-    Returns
-    -------
-    scores : ndarray of shape (n, K)
-        Columns follow ``estimator.classes_``: those of ``decision_function``, of which two labels
-        get both signs, or else of ``predict_proba``.
-    """
-    n_classes = len(known_labels(estimator))
-    shapes = []
-    for method in ("decision_function", "predict_proba"):
-        if method == "decision_function" and _scores_pairs(estimator):
-            shapes.append(
-                "decision_function scores pairs of labels (decision_function_shape='ovo')"
+def _posteriors(ranker: DuelRanker, X: Any) -> NDArray[np.float64]:
+    """Couple the probabilities of the duels; a function of the module, because it travels."""
+    return np.concatenate(
+        [
+            project_onto_order(
+                posteriors_from_probabilities(part.probabilities), order_from_scores(part.scores)
             )
-        elif hasattr(estimator, method):
-            scores = np.asarray(getattr(estimator, method)(X))
-            if np.isnan(scores).any():
-                raise ValueError(f"{method} of {estimator!r} contains NaN.")
-            if scores.ndim == 1 and n_classes == 2:
-                return np.stack([-scores, scores], axis=1)
-            if scores.shape[1:] == (n_classes,):
-                return scores
-            shapes.append(f"{method} has shape {scores.shape}")
-    raise TypeError(
-        "estimator must score every label by decision_function or predict_proba, "
-        f"but {'; '.join(shapes) or 'it has neither'}: {estimator!r}."
+            for part in ranker._tournament_batches(X, with_probabilities=True)
+        ]
     )
 
 
-def _scores_pairs(estimator: Any) -> bool:
-    """Tell a support vector machine with one score per pair, also inside a pipeline or search."""
-    return len(estimator.classes_) > 2 and any(
-        is_parameter(name, "decision_function_shape") and value == "ovo"
-        for name, value in estimator.get_params().items()
-    )
-
-
-def _labeled(X: Any, y: Any, sample_weight: Any, engine: Any) -> LabeledBlocks:
-    """Put blocks of points together with their labels, for an engine that can take them."""
-    if not getattr(engine, "takes_blocks", False):
-        raise TypeError(
-            "X comes in blocks of rows, which LogisticDuels learns from; "
-            f"{type(engine).__name__} needs all rows in memory."
-        )
-    return LabeledBlocks(X, y, sample_weight)
+def _themselves(ranker: DuelRanker, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    return probabilities
 
 
 def _weights_by_code(weights: dict[Any, float], classes: NDArray[Any]) -> dict[int, float]:
@@ -620,10 +538,3 @@ def _refuse_class_weights(name: str, grid: Any) -> None:
                     f"{name} must not hold dictionaries for class_weight: inside a duel, labels "
                     "have other names. Search over the DuelRanker instead."
                 )
-
-
-def _blocks(n_rows: int, rows_at_once: int) -> Iterator[slice]:
-    """Cut n rows into slices of at most so many, at least one row and one slice."""
-    rows_at_once = max(1, rows_at_once)
-    for start in range(0, max(n_rows, 1), rows_at_once):
-        yield slice(start, min(start + rows_at_once, n_rows))

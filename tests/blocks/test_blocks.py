@@ -12,10 +12,11 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from duelrank import DuelRanker
-from duelrank.blocks import RowBlocks, _passes
+from duelrank.blocks import Columns, LabeledBlocks, RowBlocks, _dask, add_up
 from duelrank.blocks._census import count_block
-from duelrank.blocks._labeled import LabeledBlocks
-from duelrank.blocks._passes import FAN_IN, Here, OnDask, add_up
+from duelrank.blocks._dask import OnDask
+from duelrank.blocks._in_process import InProcess
+from duelrank.blocks._kernels import FAN_IN
 
 pytest.importorskip("distributed", reason="needs the extra dask")
 pytest.importorskip("pyarrow", reason="needs the extra dask")
@@ -30,7 +31,7 @@ COLUMNS = ["b", "a", "c"]
 
 @pytest.fixture
 def no_client(monkeypatch):
-    monkeypatch.setattr(_passes, "has_client", lambda: False)
+    monkeypatch.setattr(_dask, "has_client", lambda: False)
     with dask.config.set(scheduler="threads"):
         yield
 
@@ -43,7 +44,7 @@ def passes(request):
             yield OnDask
     else:
         request.getfixturevalue("no_client")
-        yield Here if request.param == "here" else OnDask
+        yield InProcess if request.param == "here" else OnDask
 
 
 @pytest.fixture
@@ -232,9 +233,9 @@ def test_columns_must_agree(table, no_client):
         (frame, series, series.repartition(npartitions=2), ValueError, f"weight {same_blocks}"),
     ]:
         with pytest.raises(error, match=message):
-            LabeledBlocks(points, labels, weights)
+            LabeledBlocks.of(points, labels, weights)
     # Dask arrays whose length is known are rechunked.
-    census = LabeledBlocks(da.from_array(table, chunks=10), da.from_array(y, chunks=7)).census
+    census = LabeledBlocks.of(da.from_array(table, chunks=10), da.from_array(y, chunks=7)).census
     np.testing.assert_array_equal(census.counts, [13, 12])
 
 
@@ -245,15 +246,15 @@ def numbered(n_blocks):
     return [(partial(np.full, 3, 0.1 * (number + 1) ** 3), None) for number in range(n_blocks)]
 
 
-def own_number(number, block, missing):
-    return number if missing is None else None
+def own_number(number, columns):
+    return number if columns.y is None else None
 
 
-def scaled(number, block, missing, factor):
-    return (np.sin(block * factor),)
+def scaled(number, columns, factor):
+    return (np.sin(columns.X * factor),)
 
 
-def failing(number, block, missing):
+def failing(number, columns):
     if number == 3:
         raise ValueError("This block is bad.")
     return number
@@ -269,7 +270,7 @@ def tree(numbers):
 
 @given(n_blocks=st.integers(1, 70) | st.sampled_from([512, 513, 585]))
 def test_here_the_tree_has_the_shape_of_the_task_graph(n_blocks):
-    assert Here(numbered(n_blocks)).reduce(own_number, tuple) == tree(list(range(n_blocks)))
+    assert InProcess(numbered(n_blocks)).reduce(own_number, tuple) == tree(list(range(n_blocks)))
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 8, 9, 16, 17, 64, 65, 70])
@@ -277,7 +278,7 @@ def test_everywhere_the_same_bits(n_blocks, passes):
     taken = passes(numbered(n_blocks))
     assert taken.reduce(own_number, tuple) == tree(list(range(n_blocks)))
     (total,) = taken.reduce(scaled, add_up, 0.7)
-    (expected,) = Here(numbered(n_blocks)).reduce(scaled, add_up, 0.7)
+    (expected,) = InProcess(numbered(n_blocks)).reduce(scaled, add_up, 0.7)
     np.testing.assert_array_equal(total, expected)
     np.testing.assert_allclose(total, sum(np.sin(p() * 0.7) for p, _ in numbered(n_blocks)))
 
@@ -324,9 +325,9 @@ def test_census_counts_and_measures_all_rows(ends, weighted, names, dtype, seed)
     weights = rng.exponential(size=60) * (rng.random(60) < 0.7) if weighted else np.ones(60)
     weights[: 20 * weighted] = 0  # whole blocks weigh nothing
     columns = [cut(column, ends) for column in (X, y, weights)]
-    blocks = LabeledBlocks(*columns[: 2 + weighted])
-    blocks.passes = Here(blocks.passes.blocks)
-    census = blocks.census
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_dask, "has_client", lambda: False)
+        census = LabeledBlocks.of(*columns[: 2 + weighted]).census
     kept = weights > 0
     labels, codes = np.unique(y, return_inverse=True)
     where = np.searchsorted(labels, census.labels)
@@ -348,7 +349,7 @@ def test_census_counts_and_measures_all_rows(ends, weighted, names, dtype, seed)
 def test_deviations_that_their_mean_dwarfs(rng, n_blocks, no_client):
     X = np.array([1e8, -3e8, 1.0]) + rng.normal(size=(700, 3)) * [1, 3, 0]
     X[:, 2] = 0.1
-    census = LabeledBlocks(RowBlocks.from_array(X, 700 // n_blocks), np.arange(700) % 2).census
+    census = LabeledBlocks.of(RowBlocks.from_array(X, 700 // n_blocks), np.arange(700) % 2).census
     exact = X.astype(np.longdouble)
     expected = ((exact - exact.mean(axis=0)) ** 2).sum(axis=0)
     # Means of blocks are rounded to 2e-8 deviations, so their squared distances are known as well.
@@ -359,9 +360,9 @@ def test_deviations_that_their_mean_dwarfs(rng, n_blocks, no_client):
 def test_a_census_has_the_same_bits_whatever_the_threads(rng):
     X, y = rng.normal(size=(50_000, 61)), np.arange(50_000) % 2
     with threadpool_limits(1, user_api="blas"):
-        alone = count_block(0, X, y, None)
+        alone = count_block(0, Columns(X, y))
     with threadpool_limits(2, user_api="blas"):
-        together = count_block(0, X, y, None)
+        together = count_block(0, Columns(X, y))
     np.testing.assert_array_equal(alone.mean, together.mean)
     np.testing.assert_array_equal(alone.deviations, together.deviations)
 
@@ -413,5 +414,5 @@ def test_labels_decide_whether_there_is_anything_to_rank(table, no_client):
 def test_many_labels_in_small_blocks_are_no_regression(rng, no_client):
     # Blocks of 25 rows have 25 of 30 labels; warned of, they would fail this test.
     y = np.arange(250) % 30
-    census = LabeledBlocks(RowBlocks.from_array(rng.normal(size=(250, 2)), 25), y).census
+    census = LabeledBlocks.of(RowBlocks.from_array(rng.normal(size=(250, 2)), 25), y).census
     np.testing.assert_array_equal(census.counts, np.bincount(y))

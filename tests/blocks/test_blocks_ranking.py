@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from duelrank import DuelRanker, StumpDuels, predict_order, predict_ranks, predict_top
-from duelrank.blocks import RowBlocks, _passes, _ranking, write_rankings
+from duelrank.blocks import Columns, RowBlocks, _dask, _ranking, write_rankings
 from duelrank.competitors import NeighborsRanker
 
 pytest.importorskip("distributed", reason="needs the extra dask")
@@ -64,7 +64,7 @@ def executor(request):
 
 @pytest.fixture
 def no_client(monkeypatch):
-    monkeypatch.setattr(_passes, "has_client", lambda: False)
+    monkeypatch.setattr(_dask, "has_client", lambda: False)
 
 
 def sources(X, executor):
@@ -210,7 +210,7 @@ def test_file_names_sort_like_rows_however_many_there_are(ranker, monkeypatch, t
 
     class Some:
         def each(self, kernel, *shared, done=None):
-            return [kernel(number, np.zeros((1, 4)), *shared) for number in numbers]
+            return [kernel(number, Columns(np.zeros((1, 4))), *shared) for number in numbers]
 
     monkeypatch.setattr(_ranking, "passes_over", lambda columns: Some())
     files = write_rankings(ranker, RowBlocks([partial(np.zeros, (1, 4))] * 100_001), tmp_path)
@@ -283,13 +283,13 @@ def test_the_model_travels_once(flowers, monkeypatch, no_client, tmp_path):
     heavy.payload_ = np.random.default_rng(0).random(100_000)
     X = da.from_array(flowers[0], chunks=(10, 4))
     graphs = [heavy.predict_order(X).__dask_graph__(), heavy.predict_proba(X).__dask_graph__()]
-    real = _passes.compute
+    real = _dask.compute
 
     def spy(tasks, shared):
         graphs.append({key: task for t in tasks for key, task in t.__dask_graph__().items()})
         return real(tasks, shared)
 
-    monkeypatch.setattr(_passes, "compute", spy)
+    monkeypatch.setattr(_dask, "compute", spy)
     with dask.config.set(scheduler="threads"):
         write_rankings(heavy, X, tmp_path)
     assert len(graphs) == 3

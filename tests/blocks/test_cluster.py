@@ -22,8 +22,8 @@ import distributed
 
 from duelrank import DuelRanker, LogisticDuels
 from duelrank.blocks import RowBlocks, write_rankings
-from duelrank.blocks._passes import OnDask
-from duelrank.duels._logistic_passes import hessian_block
+from duelrank.blocks._dask import OnDask
+from duelrank.duels.logistic._passes import hessian_block
 
 pytestmark = pytest.mark.xdist_group("frail")  # one cluster at a time
 

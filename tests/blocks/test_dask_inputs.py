@@ -1,5 +1,7 @@
 """What users of Dask bring along: tables of all kinds, and mistakes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from duelrank import DuelRanker, LogisticDuels, predict_top  # noqa: E402
 from duelrank.blocks import RowBlocks, write_rankings  # noqa: E402
 from duelrank.blocks._ranking import UNFINISHED  # noqa: E402
 from duelrank.competitors import RankingTree  # noqa: E402
-from duelrank.duels import _logistic_passes  # noqa: E402
+from duelrank.duels.logistic import _passes  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -153,15 +155,17 @@ def test_margins_of_a_label_with_most_rows_are_made_in_parts(table, monkeypatch)
     X = table[FEATURES].to_numpy()
     expected = LogisticDuels(tol=1e-12).fit(X, y, 5)
     sizes = []
-    folded = _logistic_passes.folded_margins
+    kernels = vars(_passes.kernels)
 
-    def noted(block, weights, dtype):
-        margins = folded(block, weights, dtype)
+    def noted(batch, coef, dtype):
+        margins = kernels["folded_margins"](batch, coef, dtype)
         sizes.append(margins.size)
         return margins
 
-    monkeypatch.setattr(_logistic_passes, "folded_margins", noted)
-    monkeypatch.setattr(_logistic_passes, "MARGINS_AT_ONCE", 400)
+    # Only passes use these kernels: the sample in memory is none of their business.
+    noting = SimpleNamespace(**(kernels | {"folded_margins": noted}))
+    monkeypatch.setattr(_passes, "kernels", noting)
+    monkeypatch.setattr(_passes, "MARGINS_AT_ONCE", 400)
     duels = LogisticDuels().fit(RowBlocks.from_array(X, 300), RowBlocks.from_array(y, 300), 5)
     assert max(sizes) <= 400
     np.testing.assert_allclose(duels.coef_, expected.coef_, atol=1e-4)

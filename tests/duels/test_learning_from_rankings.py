@@ -112,7 +112,7 @@ def test_scikit_learn_agrees_duel_by_duel(form, weighted, class_weight, layout, 
     elif layout == "tiles":
         engine.set_params(working_memory=1e-3)
     elif layout == "chunks":
-        monkeypatch.setattr("duelrank.duels._logistic_groups.CHUNK_SIZE", 500)
+        monkeypatch.setattr("duelrank.duels.logistic._groups.CHUNK_SIZE", 500)
     engine.fit(X, forms[form], K, sample_weight=weights if weighted else None)
     assert engine.converged_.all()
     theirs = peers(form, weighted, class_weight)
@@ -229,7 +229,7 @@ def test_labels_are_one_label_rankings(engine, weighted):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_bytes_whatever_the_threads(form, monkeypatch):
-    monkeypatch.setattr("duelrank.duels._logistic_groups.CHUNK_SIZE", 500)
+    monkeypatch.setattr("duelrank.duels.logistic._groups.CHUNK_SIZE", 500)
     X, weights, forms = data()
     for engine in ENGINES[:2]:
         margins = []

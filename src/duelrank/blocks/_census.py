@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 
+from duelrank._batches import batches
 from duelrank._sklearn import check_sample_weight
 from duelrank._threads import one_blas_thread
+from duelrank.blocks._kernels import Columns
 from duelrank.rankings import refuse_missing
 
 Floats = NDArray[np.floating]
@@ -54,16 +56,9 @@ class Census:
     deviations: Floats
 
 
-def count_block(number: int, X: Any, y: Any, sample_weight: Any) -> Census:
-    """Check a block of points, labels and weights (or None), and take its census.
-
-    Parameters
-    ----------
-    number : int
-        Number of the block.
-    X, y, sample_weight : blocks
-        Points, labels, and weights or None.
-    """
+def count_block(number: int, columns: Columns) -> Census:
+    """Check a block of points, labels and weights (or None), and take its census."""
+    X, y, sample_weight = columns
     head = X[:0]
     try:
         points = check_array(
@@ -142,8 +137,7 @@ def check_labels(y: Any) -> NDArray[Any]:
     labels = column_or_1d(y)
     refuse_missing(labels)
     assert_all_finite(labels, input_name="y")
-    # scikit-learn's own check counts labels too, and warns of few rows for each of them: in a block
-    # that means nothing.
+    # scikit-learn's own check also warns of labels with few rows, which mean nothing in a block.
     if labels.dtype.kind == "f" and np.any(labels != np.floor(labels)):
         raise ValueError("y must hold class labels, got numbers that are not whole.")
     return labels
@@ -170,7 +164,7 @@ def _check_weights(sample_weight: Any) -> Floats:
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim != 1:
         raise ValueError(f"sample_weight must be a vector, got a block of shape {weights.shape}.")
-    # Some rows of all data have to weigh something, which a single block cannot tell.
+    # All weights of a block may be zero, as long as another block has positive ones.
     return check_sample_weight(np.append(weights, 1.0), np.zeros(len(weights) + 1))[:-1]
 
 
@@ -178,12 +172,12 @@ def _moments(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
     n_features = points.shape[1]
     if len(points) == 0:
         return np.zeros(n_features), np.zeros(n_features)
-    slabs = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(points), ROWS_AT_ONCE)]
+    parts = list(batches(len(points), ROWS_AT_ONCE))
     with one_blas_thread():
-        mean = sum(weights[rows] @ points[rows].astype(np.float64) for rows in slabs)
+        mean = sum(weights[rows] @ points[rows].astype(np.float64) for rows in parts)
         mean /= weights.sum()
         deviations = np.zeros(n_features)
-        for rows in slabs:
+        for rows in parts:
             centred = points[rows] - mean
             deviations += weights[rows] @ np.square(centred, out=centred)
     return mean, deviations

@@ -1,9 +1,4 @@
-"""Rankings of rows that come in blocks: into files, or as Dask arrays to be computed later.
-
-`write_rankings` is for users. `by_blocks` decorates whatever predicts, so that it takes Dask
-collections as well, and `refuse_blocks` is for what cannot. In all of them a block is ranked by the
-process that has it, and the model is the result of one task, from which workers copy it.
-"""
+"""Rankings of rows that come in blocks, written to files."""
 
 from __future__ import annotations
 
@@ -11,30 +6,23 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial, wraps
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import gen_batches
-from sklearn.utils.validation import validate_data
-
+from duelrank._batches import batches
+from duelrank._classifiers import known_labels
 from duelrank._progress import Progress
 from duelrank._sklearn import take_rows
-from duelrank._templates import known_labels
-from duelrank.blocks._passes import as_task, passes_over
-from duelrank.blocks._sources import RowBlocks, as_row_blocks, in_blocks, is_dask_frame
+from duelrank.blocks._kernels import Columns
+from duelrank.blocks._passes import passes_over
+from duelrank.blocks._sources import as_row_blocks, in_blocks
 
-RANKS_BYTES = 2**28  # of the ranks of the rows of a block that are ranked at a time
+RANKS_BYTES = 2**28  # of the ranks of a batch of rows of a block
 UNFINISHED = ".unfinished-"
 PART = re.compile(r"part-\d{5,}\.parquet")
-
-Predict = TypeVar("Predict", bound=Callable[..., Any])
 
 
 def write_rankings(
@@ -122,63 +110,6 @@ def write_rankings(
         return _replace_parts(target, unfinished, names, overwrite)
 
 
-def by_blocks(template: Callable[..., NDArray[Any]]) -> Callable[[Predict], Predict]:
-    """Let ``predict(estimator, X, *args)`` take a Dask collection, and return a Dask array.
-
-    Parameters
-    ----------
-    template : callable
-        ``template(estimator, *args)`` checks the arguments, and returns the answer for no rows: an
-        array with the right columns and type.
-
-    Returns
-    -------
-    decorate : callable
-        For functions and methods that can be imported by their name, since they travel.
-    """
-
-    def decorate(predict: Predict) -> Predict:
-        @wraps(predict)
-        def predict_any(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-            if not in_blocks(X):
-                return predict(estimator, X, *args, **kwargs)
-            if isinstance(X, RowBlocks):
-                raise TypeError(
-                    "X must be rows in memory or a Dask array or dataframe, "
-                    f"got {X!r}; duelrank.blocks.write_rankings ranks it into files."
-                )
-            nothing = template(estimator, *args, **kwargs)
-            _check_columns(estimator, X)
-            answer = partial(_answer, predict_any, nothing, args, kwargs)
-            return _lazily(answer, X, as_task(estimator), nothing, predict.__name__.strip("_"))
-
-        return cast("Predict", predict_any)
-
-    return decorate
-
-
-def refuse_blocks(X: Any, advice: str) -> None:
-    """Raise if rows come in blocks where they have to be in memory.
-
-    Parameters
-    ----------
-    X : anything
-        The points.
-    advice : str
-        What to do instead.
-    """
-    if in_blocks(X):
-        raise TypeError(f"X must be rows in memory, got {type(X).__name__}; {advice}.")
-
-
-def _check_columns(estimator: Any, X: Any) -> None:
-    """Compare number and names of features with those of fit, before any row is made."""
-    if hasattr(estimator, "n_features_in_") and isinstance(estimator, BaseEstimator):
-        head = X._meta if is_dask_frame(X) else np.empty((0, *X.shape[1:]))
-        if head.ndim == 2:
-            validate_data(estimator, head, reset=False, skip_check_array=True)
-
-
 def _check_top(top: int | None, n_labels: int) -> int:
     if top is None:
         return n_labels
@@ -224,7 +155,7 @@ class _Output(NamedTuple):
     with_probabilities: bool
 
 
-def _write_block(number: int, X: Any, model: Any, output: _Output) -> str:
+def _write_block(number: int, columns: Columns, model: Any, output: _Output) -> str:
     """Rank a block into a file, and return the file's name."""
     import pyarrow as pa
 
@@ -232,9 +163,8 @@ def _write_block(number: int, X: Any, model: Any, output: _Output) -> str:
 
     name = f"part-{number:0{output.digits}}.parquet"
     with writing(str(Path(output.folder, name))) as write:
-        # Of no rows there is one batch, for the columns.
-        for rows in gen_batches(max(X.shape[0], 1), max(RANKS_BYTES // (8 * output.n_labels), 1)):
-            points = take_rows(X, rows)
+        for rows in batches(columns.X.shape[0], RANKS_BYTES // (8 * output.n_labels)):
+            points = take_rows(columns.X, rows)
             rankings = rank_points(model, points, output.places, output.with_probabilities)
             write(pa.table(wide_columns(rankings)))
     return name
@@ -252,42 +182,3 @@ def _replace_parts(folder: Path, unfinished: Path, names: list[str], overwrite: 
         elif overwrite and file.name.startswith(UNFINISHED) and file != unfinished:
             shutil.rmtree(file, ignore_errors=True)  # of a process that was killed
     return files
-
-
-def _answer(
-    predict: Callable[..., NDArray[Any]],
-    nothing: NDArray[Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    block: Any,
-    estimator: Any,
-) -> NDArray[Any]:
-    return predict(estimator, block, *args, **kwargs) if block.shape[0] else nothing
-
-
-def _lazily(
-    answer: Callable[..., NDArray[Any]], X: Any, model: Any, nothing: NDArray[Any], name: str
-) -> Any:
-    """Return the Dask array of ``answer(block, model)`` for all blocks of rows."""
-    import dask.array as da
-
-    if is_dask_frame(X):
-        from dask import delayed
-
-        run = delayed(answer, pure=False)
-        shape = (np.nan, *nothing.shape[1:])
-        answers = [run(part, model) for part in RowBlocks.from_dask(X).parts]
-        blocks = [da.from_delayed(part, shape, meta=nothing) for part in answers]
-        return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
-    return da.blockwise(
-        answer,
-        "ik"[: nothing.ndim],
-        X,
-        "ij"[: X.ndim],
-        model,
-        None,
-        new_axes=dict(zip("k", nothing.shape[1:])),
-        concatenate=True,  # of blocks of columns, if there are any
-        meta=nothing,
-        token=name,
-    )

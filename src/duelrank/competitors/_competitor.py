@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._label_ranker import LabelRanker, encode
+from duelrank._label_ranker import LabelRanker
 from duelrank._sklearn import check_sample_weight, take_rows
-from duelrank.blocks._ranking import refuse_blocks
+from duelrank._training import encode
+from duelrank.blocks import refuse_blocks
 from duelrank.feedback import reveals_nothing
 from duelrank.tournaments._aggregation import without_ties
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression
 
+from duelrank._classifiers import label_scores
 from duelrank._sklearn import take_rows
 from duelrank._threads import one_blas_thread
 from duelrank.competitors._subestimators import (
@@ -16,7 +17,6 @@ from duelrank.competitors._subestimators import (
     seeded_clones,
     weight_argument,
 )
-from duelrank.rankers import label_scores
 
 
 class MulticlassRanker(CompetitorOverEstimator):

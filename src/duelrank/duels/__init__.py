@@ -6,11 +6,10 @@ What an engine is, is said in :mod:`duelrank.duels._protocol`; one engine a file
 from duelrank.duels._estimator import EstimatorDuels
 from duelrank.duels._forest import ForestDuels
 from duelrank.duels._kernel import KernelDuels
-from duelrank.duels._logistic import LogisticDuels
-from duelrank.duels._logistic_cv import LogisticDuelsCV
 from duelrank.duels._protocol import DuelEngine
 from duelrank.duels._stacked import StackedDuels
 from duelrank.duels._stump import StumpDuels
+from duelrank.duels.logistic import LogisticDuels, LogisticDuelsCV
 
 __all__ = [
     "DuelEngine",

@@ -26,9 +26,9 @@ from duelrank._progress import Progress
 from duelrank._sklearn import Composition, with_callbacks
 from duelrank.duels._forest import ForestDuels
 from duelrank.duels._kernel import KernelDuels
-from duelrank.duels._logistic_cv import LogisticDuelsCV
 from duelrank.duels._protocol import DuelEngine, Engine
 from duelrank.duels._sides import Rows, check_rows, top_labels
+from duelrank.duels.logistic import LogisticDuelsCV
 
 Floats = NDArray[np.float64]
 Splits = list[tuple[NDArray[np.intp], NDArray[np.intp]]]

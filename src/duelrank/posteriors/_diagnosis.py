@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from duelrank._batches import MARGIN_BATCH_BYTES as MARGIN_BLOCK_BYTES
 from duelrank._pairs import n_pairs, pairs
 from duelrank._sklearn import take_rows, unwrap
 from duelrank.posteriors._noise import massart_margin, noise_constant, noise_exponent
-from duelrank.rankers import MARGIN_BLOCK_BYTES, DuelRanker
+from duelrank.rankers import DuelRanker
 from duelrank.rankings import codes_from_labels
 
 GAP_QUANTILES = (0.1, 0.5, 0.9)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duelrank._batches import MARGIN_BATCH_BYTES as MARGIN_BLOCK_BYTES
 from duelrank._sklearn import take_rows
-from duelrank.rankers import MARGIN_BLOCK_BYTES, DuelRanker
+from duelrank.rankers import DuelRanker
 from duelrank.rankings import order_from_scores, ranks_from_scores
 from duelrank.report._points import Points, pack
 from duelrank.tournaments import Tournaments

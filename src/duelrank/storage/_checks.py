@@ -27,7 +27,7 @@ from duelrank._sklearn_models import (
     TreePredictor,
 )
 from duelrank.duels import ForestDuels, KernelDuels, StackedDuels, StumpDuels
-from duelrank.duels._logistic import LinearDuels
+from duelrank.duels.logistic._linear import LinearDuels
 from duelrank.rankers import DuelRanker
 
 LEAF = -1

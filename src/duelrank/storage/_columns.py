@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.utils import get_tags
 
 from duelrank.duels import EstimatorDuels, ForestDuels, KernelDuels, StackedDuels, StumpDuels
-from duelrank.duels._logistic import LinearDuels
+from duelrank.duels.logistic._linear import LinearDuels
 from duelrank.rankers import DuelRanker
 
 Kinds = dict[str, str | None]

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import duelrank
-from duelrank import duels, losses
+from duelrank import duels, losses, scoring
 from duelrank.duels._stacked import WithSquares
 from duelrank.rankers import DuelRanker
 from duelrank.storage._archive import (
@@ -269,9 +269,9 @@ def _ranker_in(model: Any) -> DuelRanker:
 def _our_types() -> list[str]:
     """Name our estimators, and the scorers that a search may hold with what they measure."""
     engines = (getattr(duels, name) for name in duels.__all__)
-    kinds: list[Any] = [DuelRanker, losses.TopKScorer, losses.RankingScorer]
+    kinds: list[Any] = [DuelRanker, scoring.TopKScorer, scoring.RankingScorer]
     kinds += [losses.kendall_distance, losses.kendall_tau]
-    kinds += [losses.kendall_tau_scorer().partial_measure, WithSquares]
+    kinds += [scoring.kendall_tau_scorer().partial_measure, WithSquares]
     kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
     return [f"{kind.__module__}.{kind.__qualname__}" for kind in kinds]
 

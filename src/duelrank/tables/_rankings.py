@@ -44,16 +44,16 @@ def rank_points(model: Any, X: Any, places: int, with_probabilities: bool) -> Ra
         Labels, and probabilities or None.
     """
     # Tables are read and written without scikit-learn as well.
+    from duelrank._classifiers import label_scores
     from duelrank._sklearn import unwrap
-    from duelrank.rankers import predict_ranks
-    from duelrank.rankings import order_from_ranks
+    from duelrank.rankings import order_from_scores
 
     codes = np.zeros((0, places), dtype=np.intp)
     probabilities = np.zeros((0, places)) if with_probabilities else None
     if X.shape[0]:
         # The points are transformed once for both questions.
         ranker, points = unwrap(model, X)
-        codes = order_from_ranks(predict_ranks(ranker, points))[:, :places]
+        codes = order_from_scores(label_scores(ranker, points))[:, :places]
         if with_probabilities:
             probabilities = np.take_along_axis(ranker.predict_proba(points), codes, axis=1)
     return Rankings(np.asarray(model.classes_)[codes], probabilities)

@@ -39,3 +39,15 @@ __all__ = [
     "in_cycle",
     "is_transitive",
 ]
+
+# For other rooms: constants, checks, and kernels on plain arrays that check nothing.
+from duelrank.tournaments._aggregation import AGGREGATIONS as AGGREGATIONS
+from duelrank.tournaments._aggregation import TIES as TIES
+from duelrank.tournaments._aggregation import aggregate as aggregate
+from duelrank.tournaments._aggregation import copeland_from_wins as copeland_from_wins
+from duelrank.tournaments._aggregation import needs_expected_wins as needs_expected_wins
+from duelrank.tournaments._aggregation import soft_from_wins as soft_from_wins
+from duelrank.tournaments._coupling import (
+    posteriors_from_probabilities as posteriors_from_probabilities,
+)
+from duelrank.tournaments._coupling import project_onto_order as project_onto_order

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 import duelrank
 from duelrank import DuelRanker, LogisticDuels
 from duelrank._progress import Progress
-from duelrank.blocks import RowBlocks, _passes
-from duelrank.duels import _logistic_blocks
+from duelrank.blocks import RowBlocks, _dask
+from duelrank.duels.logistic import _blocks
 
 ROWS = {"memory": None, "blocks": 300, "other blocks": 170}
 
@@ -23,9 +23,9 @@ class Interrupted(Exception):
 @pytest.fixture(autouse=True)
 def slow_in_blocks(monkeypatch):
     """Let samples be so small that a fit from blocks takes several iterations."""
-    monkeypatch.setattr(_passes, "has_client", lambda: False)
-    monkeypatch.setattr(_logistic_blocks, "LEAST_SAMPLE_ROWS", 20)
-    monkeypatch.setattr(_logistic_blocks, "SAMPLE_ROWS_PER_WEIGHT", 0)
+    monkeypatch.setattr(_dask, "has_client", lambda: False)
+    monkeypatch.setattr(_blocks, "LEAST_SAMPLE_ROWS", 20)
+    monkeypatch.setattr(_blocks, "SAMPLE_ROWS_PER_COEFFICIENT", 0)
 
 
 @pytest.fixture
@@ -293,7 +293,7 @@ def test_sets_of_duels_that_are_solved_stay_so(data, steps, file, where):
 
 def test_a_fit_inside_a_set_goes_on(data, steps, file, monkeypatch):
     """Interrupt between two sets, where iterations are no steps of progress."""
-    from duelrank.duels._logistic_checkpoint import Checkpoint
+    from duelrank.duels.logistic._checkpoint import Checkpoint
 
     options = {"working_memory": 0.05, "checkpoint": file, "checkpoint_every": 4}
     whole, write, written = fit(data, "memory", working_memory=0.05), Checkpoint._write, []

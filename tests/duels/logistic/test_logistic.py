@@ -13,11 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, LogisticDuelsCV, pairs
+from duelrank._threads import Threads
 from duelrank.datasets import load_images
-from duelrank.duels._logistic_held import HeldProblems
-from duelrank.duels._logistic_objective import Block, Crew
-from duelrank.duels._logistic_rows import tiles
-from duelrank.duels._logistic_solver import _with_penalty
+from duelrank.duels.logistic._batch import GroupBatch
+from duelrank.duels.logistic._newton import NewtonSolver
+from duelrank.duels.logistic._plan import Workload, tiles
+from duelrank.duels.logistic._preconditioner import Diagonal
+from duelrank.duels.logistic._problems import ProblemsInMemory
 
 TIGHT = 1e-11
 
@@ -128,8 +130,8 @@ def test_sample_and_class_weights(digits, rng):
 
 
 def test_gradients_numerically(rng):
-    blocks = [
-        Block(
+    batches = [
+        GroupBatch(
             None,
             rng.normal(size=(1, 7, 3)),
             np.array([problems]),
@@ -140,16 +142,17 @@ def test_gradients_numerically(rng):
         )
         for problems, weights in [([0, 1], None), ([1, 2], rng.random((1, 7))), ([0, 2], None)]
     ]
-    problems = HeldProblems(blocks, 3, Crew(None, 1))
+    problems = ProblemsInMemory(batches, 3, Threads(None, 1))
     penalty = np.array([1.0, 0.5, 0.0])
-    weights = rng.normal(size=(3, 3))
+    solver = NewtonSolver(penalty, Diagonal(penalty, 3), problems.threads, 1e-8, 100)
+    coef = rng.normal(size=(3, 3))
 
     def evaluate(w):
         at = problems.evaluate(w.reshape(3, 3), np.float64)
-        return _with_penalty(at, penalty, problems.crew)
+        return solver._with_penalty(at)
 
-    numeric = approx_fprime(weights.ravel(), lambda w: evaluate(w)[0].sum(), 1e-7)
-    np.testing.assert_allclose(evaluate(weights)[1].ravel(), numeric, atol=1e-5)
+    numeric = approx_fprime(coef.ravel(), lambda w: evaluate(w)[0].sum(), 1e-7)
+    np.testing.assert_allclose(evaluate(coef)[1].ravel(), numeric, atol=1e-5)
 
 
 def test_gradient_vanishes_at_the_solution(digits):
@@ -169,11 +172,11 @@ def test_all_preconditioners_agree(digits, monkeypatch, preconditioner, fit_inte
     X, y = digits
     reference = LogisticDuels(0.1, tol=TIGHT, fit_intercept=fit_intercept).fit(X, y, 10)
     monkeypatch.setattr(
-        "duelrank.duels._logistic_rows.own_hessians_pay",
+        "duelrank.duels.logistic._plan.own_hessians_pay",
         lambda *_: preconditioner == "own Hessians",
     )
     if preconditioner == "diagonal":
-        monkeypatch.setattr("duelrank.duels._logistic_rows.LARGEST_BASIS", 0)
+        monkeypatch.setattr("duelrank.duels.logistic._table.LARGEST_BASIS", 0)
     again = LogisticDuels(0.1, tol=TIGHT, max_iter=500, fit_intercept=fit_intercept).fit(X, y, 10)
     np.testing.assert_allclose(again.coef_, reference.coef_, atol=1e-5)
 
@@ -223,10 +226,10 @@ def test_tiles_cover_every_duel_once():
     rows = np.zeros(len(first), dtype=int)
     rows[both] = counts[first[both]] + counts[second[both]]
     for most_bytes in (1e9, 6000, 1):
-        parts = list(tiles(rows, 8, 3, most_bytes))
+        parts = list(tiles(Workload(rows, 8, 3), most_bytes))
         np.testing.assert_array_equal(np.sort(np.concatenate(parts)), both)
     assert len(parts) == len(both)
-    assert list(tiles(np.array([0]), 2, 3, 1e9)) == []
+    assert list(tiles(Workload(np.array([0]), 2, 3), 1e9)) == []
 
 
 def test_the_same_bytes_whatever_the_threads(digits):
@@ -317,12 +320,12 @@ def test_counted_wins_of_many_labels_and_blocks(rng, monkeypatch):
     y = np.arange(120) % 40
     ranker = DuelRanker(random_state=0).fit(X, y)
     expected = ranker.predict_ranks(X)
-    monkeypatch.setattr("duelrank.duels._logistic.FEW_LABELS", 2)
+    monkeypatch.setattr("duelrank.duels.logistic._linear.FEW_LABELS", 2)
     np.testing.assert_array_equal(ranker.predict_ranks(X), expected)
-    monkeypatch.setattr("duelrank.duels._logistic.WIN_ROWS", 7)
-    monkeypatch.setattr("duelrank.duels._logistic.WIN_COLUMNS", 11)
+    monkeypatch.setattr("duelrank.duels.logistic._linear.WIN_ROWS", 7)
+    monkeypatch.setattr("duelrank.duels.logistic._linear.WIN_COLUMNS", 11)
     np.testing.assert_array_equal(ranker.predict_ranks(X), expected)
-    monkeypatch.setattr("duelrank.duels._logistic.MOST_LABELS_IN_DOUBLE", 2)
+    monkeypatch.setattr("duelrank.duels.logistic._linear.MOST_LABELS_IN_DOUBLE", 2)
     assert (ranker.predict_ranks(X) == expected).mean() > 0.999
 
 

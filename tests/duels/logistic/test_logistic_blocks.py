@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.naive_bayes import GaussianNB
 
 from duelrank import DuelRanker, LogisticDuels, LogisticDuelsCV, StumpDuels, pairs
-from duelrank.blocks import RowBlocks, _passes
-from duelrank.duels import _logistic_blocks, _logistic_rows
+from duelrank.blocks import RowBlocks, _dask
+from duelrank.duels.logistic import _blocks, _plan
 
 pytest.importorskip("distributed", reason="needs the extra dask")
 pytest.importorskip("pyarrow", reason="needs the extra dask")
@@ -27,7 +27,7 @@ COLUMNS = ["width", "height", "weight", "hue", "age"]
 
 @pytest.fixture
 def no_client(monkeypatch):
-    monkeypatch.setattr(_passes, "has_client", lambda: False)
+    monkeypatch.setattr(_dask, "has_client", lambda: False)
     with dask.config.set(scheduler="threads"):
         yield
 
@@ -38,7 +38,7 @@ def fruit():
     rng = np.random.default_rng(1)
     codes = rng.choice(4, size=6000, p=[0.4, 0.3, 0.2, 0.1])
     X = 1.5 * np.eye(4, 5)[codes] + rng.normal(size=(6000, 5)) @ rng.normal(size=(5, 5))
-    sampled = max(_logistic_blocks.LEAST_SAMPLE_ROWS, _logistic_blocks.SAMPLE_ROWS_PER_WEIGHT * 6)
+    sampled = max(_blocks.LEAST_SAMPLE_ROWS, _blocks.SAMPLE_ROWS_PER_COEFFICIENT * 6)
     assert np.bincount(codes).min() > sampled
     return X, NAMES[codes]
 
@@ -132,7 +132,7 @@ def test_the_fit_in_memory_is_reached(fruit, number, own_hessians, no_client, mo
     every = list(cases(*fruit))
     assert len(every) == NUMBER_OF_CASES
     name, X, y, options = every[number]
-    monkeypatch.setattr(_logistic_rows, "own_hessians_pay", lambda *_: own_hessians)
+    monkeypatch.setattr(_plan, "own_hessians_pay", lambda *_: own_hessians)
     weights = options.get("weights")
     reference = reference_fit(X, y, **options)
     ours = fitted(RowBlocks.from_array(X, 700), y, **options)
@@ -216,7 +216,7 @@ def test_the_same_bits_everywhere(fruit, cluster_of_two):
     X, y = fruit
     with cluster_of_two.as_current():
         on_cluster = fitted(RowBlocks.from_array(X, 650), y, C=100.0).duels_
-    assert not _passes.has_client()
+    assert not _dask.has_client()
     here = fitted(RowBlocks.from_array(X, 650), y, C=100.0).duels_
     with dask.config.set(scheduler="threads"):
         on_threads = fitted(da.from_array(X, chunks=(650, 5)), y, C=100.0).duels_
@@ -241,7 +241,7 @@ def test_rows_stay_with_the_workers(fruit, client, tmp_path):
     assert_same_fit(fitted(*columns), reference_fit(X, y), X, y)
 
 
-def test_weights_travel_once(digits, client, tmp_path, monkeypatch):
+def test_coefficients_travel_once(digits, client, tmp_path, monkeypatch):
     X, y = digits
     for name, values in (("X", X), ("y", y)):
         np.save(tmp_path / f"{name}.npy", values)
@@ -249,20 +249,20 @@ def test_weights_travel_once(digits, client, tmp_path, monkeypatch):
         RowBlocks.from_array(np.load(tmp_path / f"{name}.npy", mmap_mode="r"), 100)
         for name in ("X", "y")
     ]
-    graphs, compute = [], _passes.compute
+    graphs, compute = [], _dask.compute
 
     def watched(tasks, shared, **options):
         graph = dict(tasks[0].dask)
         graphs.append([len(cloudpickle.dumps(task)) for task in graph.values()])
         return compute(tasks, shared, **options)
 
-    monkeypatch.setattr(_passes, "compute", watched)
+    monkeypatch.setattr(_dask, "compute", watched)
     duels = LogisticDuels().fit(*columns, 10)
     sent = 8 * duels.coef_.size
-    assert max(map(max, graphs)) >= sent  # weights, at least once
+    assert max(map(max, graphs)) >= sent  # coefficients, at least once
     for sizes in graphs:
         assert len(sizes) > len(columns[0])
-        # Terms, weights and directions are single tasks; all others name them.
+        # Problems, coefficients and directions are single tasks; all others name them.
         assert sum(size > 2000 for size in sizes) <= 4
         assert sum(sizes) < 3 * sent + 2000 * len(sizes)
 

@@ -9,11 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from duelrank import DuelRanker, LogisticDuels, pairs
 from duelrank.blocks import RowBlocks
-from duelrank.duels import _logistic_blocks, _logistic_tiles
-from duelrank.duels._logistic_tiles import LabelGroup, label_groups
+from duelrank.duels.logistic import _tiles
+from duelrank.duels.logistic._checkpoint import Checkpoint
+from duelrank.duels.logistic._tiles import LabelRange, label_ranges
 
 N_CLASSES, N_FEATURES = 60, 5
-SMALL = 0.15  # mebibytes of working memory: a few groups
+SMALL = 0.15  # mebibytes of working memory: a few ranges of labels
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +28,15 @@ def table():
 
 @pytest.fixture
 def tiles(monkeypatch):
-    """Groups of labels that were solved together, noted while a fit takes this way."""
+    """Ranges of labels that were solved together, noted while a fit takes this way."""
     solved = []
-    solve = _logistic_tiles.solve_tile
+    solve = _tiles.solve_task
 
-    def noted(rows, others, group, other, begun, settings):
-        solved.append((group, other))
-        return solve(rows, others, group, other, begun, settings)
+    def noted(rows, other_rows, task, settings):
+        solved.append((task.labels, task.others))
+        return solve(rows, other_rows, task, settings)
 
-    monkeypatch.setattr(_logistic_tiles, "solve_tile", noted)
+    monkeypatch.setattr(_tiles, "solve_task", noted)
     return solved
 
 
@@ -64,9 +65,9 @@ def test_tiles_solve_what_is_solved_in_memory(table, tiles, weighted, class_weig
     expected = LogisticDuels(**settings, tol=1e-12).fit(X, y, N_CLASSES, weights)
     points, codes = blocks(X, y)
     found = LogisticDuels(**settings, working_memory=SMALL).fit(points, codes, N_CLASSES, weights)
-    groups = sorted({group for tile in tiles for group in tile})
-    assert len(groups) > 3
-    assert len(tiles) == len(set(tiles)) == len(groups) * (len(groups) + 1) // 2
+    ranges = sorted({labels for tile in tiles for labels in tile})
+    assert len(ranges) > 3
+    assert len(tiles) == len(set(tiles)) == len(ranges) * (len(ranges) + 1) // 2
     assert found.converged_.all()
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-5)
     np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-5)
@@ -87,7 +88,7 @@ def test_the_cluster_gives_the_same_bits(table, client):
     engine = LogisticDuels(working_memory=SMALL)
     there = DuelRanker(engine, random_state=0).fit(*blocks(X, y)).duels_
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("duelrank.blocks._passes.has_client", lambda: False)
+        patch.setattr("duelrank.blocks._dask.has_client", lambda: False)
         here = DuelRanker(engine, random_state=0).fit(*blocks(X, y)).duels_
     np.testing.assert_array_equal(there.coef_, here.coef_)
     np.testing.assert_array_equal(there.n_iter_, here.n_iter_)
@@ -114,15 +115,15 @@ def test_tiles_go_on_from_a_checkpoint(table, tiles, tmp_path, monkeypatch):
     whole = LogisticDuels(working_memory=SMALL).fit(*blocks(X, y), N_CLASSES)
     n_tiles = len(tiles)
     tiles.clear()
-    saved = _logistic_blocks.Checkpoint.solved
+    saved = Checkpoint.solved
 
-    def stopped(self, fitted):
-        saved(self, fitted)
+    def stopped(self):
+        saved(self)
         if self.steps == 4:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_logistic_blocks.Checkpoint, "solved", stopped)
+        patch.setattr(Checkpoint, "solved", stopped)
         with pytest.raises(KeyboardInterrupt):
             engine.fit(*blocks(X, y), N_CLASSES)
     assert len(tiles) == 4
@@ -153,7 +154,7 @@ def test_without_a_cluster_no_group_stays_in_this_process(table, monkeypatch):
     da = pytest.importorskip("dask.array", reason="needs the extra dask")
     import dask
 
-    monkeypatch.setattr("duelrank.blocks._passes.has_client", lambda: False)
+    monkeypatch.setattr("duelrank.blocks._dask.has_client", lambda: False)
     monkeypatch.setattr(dask, "persist", lambda *_, **__: pytest.fail("rows are held"))
     X, y = table
     expected = LogisticDuels(working_memory=SMALL).fit(*blocks(X, y), N_CLASSES)
@@ -162,21 +163,21 @@ def test_without_a_cluster_no_group_stays_in_this_process(table, monkeypatch):
     np.testing.assert_array_equal(found.coef_, expected.coef_)
 
 
-def test_groups_hold_what_fits():
+def test_ranges_hold_what_fits():
     rows = np.array([10, 10, 10, 30] + [5] * 12)
-    # Half of the memory is for the rows of two groups: up to 40 each, 20 bytes for each weight.
+    # Half of the memory is for the rows of two ranges: up to 40 each, 20 bytes for each number.
     memory = 2 * 2 * 40 * 20 * 10 / 2**20
-    assert label_groups(rows, 10, memory, np.inf) == [
-        LabelGroup(0, 3),
-        LabelGroup(3, 6),
-        LabelGroup(6, 14),
-        LabelGroup(14, 16),
+    assert label_ranges(rows, 10, memory, np.inf) == [
+        LabelRange(0, 3),
+        LabelRange(3, 6),
+        LabelRange(6, 14),
+        LabelRange(14, 16),
     ]
-    assert label_groups(rows, 10, memory / 2, np.inf) is None  # label 3 alone is too much
-    assert label_groups(rows, 10, 1, 120) is None  # all duels fit
-    assert label_groups(rows, 10, 1, 119) == [LabelGroup(0, 16)]  # but are more than a block
+    assert label_ranges(rows, 10, memory / 2, np.inf) is None  # label 3 alone is too much
+    assert label_ranges(rows, 10, 1, 120) is None  # all duels fit
+    assert label_ranges(rows, 10, 1, 119) == [LabelRange(0, 16)]  # but are more than a block
     many = np.ones(1000, dtype=np.intp)
-    sizes = [group.stop - group.start for group in label_groups(many, 10, 0.1, np.inf)]
+    sizes = [labels.stop - labels.start for labels in label_ranges(many, 10, 0.1, np.inf)]
     assert sum(sizes) == 1000
     assert max(sizes) ** 2 * 10 * 8 <= 0.1 * 2**20 / 4
 

@@ -1,4 +1,4 @@
-"""Features scaled so that single precision can handle them, and weights scaled back."""
+"""Features scaled so that single precision can handle them, and coefficients scaled back."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from duelrank.blocks._census import Census
-from duelrank.duels._logistic_objective import Floats
+from duelrank._batches import batches
+from duelrank.blocks import Census
+from duelrank.duels.logistic._batch import Floats
 
-SLAB_SIZE = 2**15  # numbers that are scaled at a time, in a cache
+BATCH_SIZE = 2**15  # numbers that are scaled at a time, in a cache
 
 
 class Scaling:
-    """What is done to features so that single precision can handle them, and undone to weights.
+    """What is done to features so that single precision can handle them, and how it is undone.
 
-    With an intercept the features are centred and divided by their standard deviations, without
-    one by their root mean squares; sparse ones are only divided. The penalty makes up for it, so
-    the objective stays the same: features x / s have the weights s w and the penalty 1 / s².
+    With an intercept, features are centred and divided by their standard deviations. Without one,
+    they are divided by their root mean squares. Sparse features are only divided. The penalty makes
+    up for it, so the objective stays the same: features x / s have the coefficients s w and the
+    penalty 1 / s².
 
     Parameters
     ----------
@@ -33,26 +35,26 @@ class Scaling:
     Attributes
     ----------
     penalty : ndarray of shape (d,)
-        Penalty of the weights of scaled rows; 0 for the intercept.
+        Penalty of the coefficients of scaled rows; 0 for the intercept.
     """
 
     def __init__(
         self, mean: Floats, scale: Floats, fit_intercept: bool, dtype: np.dtype[Any]
     ) -> None:
-        # As precise as the rows, so that what is done to them is undone exactly.
+        # Rounded as the rows are, so that scaling is undone exactly.
         self.mean, self.scale = (v.astype(dtype).astype(np.float64) for v in (mean, scale))
         self.fit_intercept = fit_intercept
         self.penalty = np.append(1 / self.scale**2, [0.0] * fit_intercept)
 
     @classmethod
-    def of(cls, X: Any, weights: Floats | None, fit_intercept: bool) -> Scaling:
+    def from_rows(cls, X: Any, weights: Floats | None, fit_intercept: bool) -> Scaling:
         """Choose the scaling of some rows, weighted or not."""
         mean, scale = _location_and_scale(X, weights, centre=fit_intercept)
         return cls(mean, scale, fit_intercept, X.dtype)
 
     @classmethod
-    def of_census(cls, census: Census, fit_intercept: bool, dtype: np.dtype[Any]) -> Scaling:
-        """Choose the scaling that `of` would choose if it saw all rows."""
+    def from_census(cls, census: Census, fit_intercept: bool, dtype: np.dtype[Any]) -> Scaling:
+        """Choose the scaling that `from_rows` would choose if it saw all rows."""
         total = max(float(census.weights.sum()), np.finfo(np.float64).tiny)
         mean, variance = census.mean, census.deviations / total
         squares = variance + mean**2
@@ -62,7 +64,7 @@ class Scaling:
         spread[~(np.isfinite(spread) & (spread > 0))] = 1
         return cls(mean if fit_intercept else np.zeros_like(mean), spread, fit_intercept, dtype)
 
-    def rows(self, X: Any, which: NDArray[np.intp], dtype: Any) -> Any:
+    def scaled(self, X: Any, which: NDArray[np.intp], dtype: Any) -> Any:
         """Return some rows scaled, dense or sparse, with a column of ones if there is an intercept.
 
         They are scaled in the precision of X, and returned in the one asked for.
@@ -78,24 +80,22 @@ class Scaling:
         mean, scale = self.mean.astype(X.dtype), self.scale.astype(X.dtype)
         table = np.empty((len(which), len(self.penalty)), dtype=dtype)
         table[:, n_features:] = 1
-        rows_at_once = max(1, SLAB_SIZE // max(1, n_features))
-        for start in range(0, len(which), rows_at_once):
-            slab = slice(start, start + rows_at_once)
-            rows = X[which[slab]]
+        for batch in batches(len(which), BATCH_SIZE // max(1, n_features)):
+            rows = X[which[batch]]
             rows -= mean
             rows /= scale
-            table[slab, :n_features] = rows
+            table[batch, :n_features] = rows
         return table
 
-    def coefficients(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Turn weights of scaled rows into coefficients and intercepts of the rows of X."""
-        coef = weights[:, : len(self.scale)] / self.scale
+    def unscale(self, scaled_coef: Floats) -> tuple[Floats, Floats]:
+        """Turn coefficients of scaled rows into coefficients and intercepts of the rows of X."""
+        coef = scaled_coef[:, : len(self.scale)] / self.scale
         if not self.fit_intercept:
             return coef, np.zeros(len(coef))
-        return coef, weights[:, -1] - coef @ self.mean
+        return coef, scaled_coef[:, -1] - coef @ self.mean
 
-    def weights(self, coef: Floats, intercept: Floats) -> Floats:
-        """Turn coefficients and intercepts into weights of scaled rows."""
+    def rescale(self, coef: Floats, intercept: Floats) -> Floats:
+        """Undo `unscale`."""
         if not self.fit_intercept:
             return coef * self.scale
         return np.column_stack([coef * self.scale, intercept + coef @ self.mean])

@@ -1,11 +1,11 @@
-"""Which rows go together: groups of rows, and the sides they take in the duels of their group.
+"""Which rows go together: groups of rows, and their sides in the duels that they take part in.
 
-Rows of one label win all duels of that label: a group of rows with one side in each of K−1 duels.
-Rows with rankings are grouped in one of two ways, whichever costs a row less:
+The rows of one label win all duels of that label: they are a group with one side in each of K−1
+duels. A row with a ranking is grouped in one of two ways, whichever is cheaper:
 
-- under every label that they place ahead of others, in the K−1 duels of that label. A top-m list is
-  in m groups, and says nothing in the few duels that its label loses;
-- all together, in all K(K−1)/2 duels, each row with sides of its own.
+- once under every label that it places ahead of others, in the K−1 duels of that label. So a top-m
+  list is in m groups; it says nothing in the few duels that the label loses.
+- with others in all K(K−1)/2 duels, where each row has its own sides.
 
 Groups are divided further by *pattern*, the folds that rows take part in.
 """
@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duelrank._pairs import pairs
-from duelrank.duels._logistic_objective import Floats
 from duelrank.duels._sides import split_by
+from duelrank.duels.logistic._batch import Floats
 from duelrank.feedback import outcomes
 
-# Rows in all duels are cut into chunks of about so many margins, for threads to share them.
+# Rows that take part in all duels are cut into chunks of so many margins, which threads share.
 CHUNK_SIZE, MOST_CHUNKS = 2**16, 16
 
 
@@ -51,15 +51,15 @@ class Sides(NamedTuple):
     ----------
     duels : ndarray of int, of shape (q,)
         Numbers inside the set of duels asked for.
-    sign : ndarray of shape (q,)
+    side : ndarray of shape (q,)
         1 for the second label's side, −1 for the first one's; 1 where rows have their own sides.
-    own : ndarray of float32, of shape (q, m), or None
-        Sides of every row: 1, −1, or 0 where it says nothing.
+    of_rows : ndarray of float32, of shape (q, m), or None
+        Sides of every row: 1, −1, or 0 where it says nothing. None if all are on the same side.
     """
 
     duels: NDArray[np.intp]
-    sign: Floats
-    own: Floats | None
+    side: Floats
+    of_rows: Floats | None
 
 
 class GroupedRows:
@@ -78,8 +78,8 @@ class GroupedRows:
     ----------
     groups : list of Group
         All groups that have rows, by label and pattern.
-    touched : ndarray of int, of shape (P,)
-        Number of rows that a problem of the duel goes through.
+    rows_of_duels : ndarray of int, of shape (P,)
+        Number of rows in the groups that take part in a duel.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class GroupedRows:
         else:
             rows_of, everywhere = _by_winner(feedback)
         counts = np.array([len(rows) for rows in rows_of])
-        self.touched = counts[first] + counts[second] + len(everywhere)
+        self.rows_of_duels = counts[first] + counts[second] + len(everywhere)
         pattern = np.zeros(len(feedback), dtype=np.intp) if pattern is None else pattern
         n_patterns = int(pattern.max(initial=0)) + 1
         n_chunks = min(MOST_CHUNKS, max(1, len(everywhere) * len(first) // CHUNK_SIZE))
@@ -110,19 +110,19 @@ class GroupedRows:
 
     def sides(self, group: Group, duels: NDArray[np.intp]) -> Sides:
         """Return the sides of a group in those of some duels that it takes part in."""
-        first, second = (side[duels] for side in self.pairs)
+        first, second = (codes[duels] for codes in self.pairs)
         if group.label is None:
-            own = outcomes(self.feedback[group.rows], duels).T.astype(np.float32)
-            return Sides(np.arange(len(duels)), np.ones(len(duels)), own)
+            of_rows = outcomes(self.feedback[group.rows], duels).T.astype(np.float32)
+            return Sides(np.arange(len(duels)), np.ones(len(duels)), of_rows)
         mine = np.flatnonzero((first == group.label) | (second == group.label))
-        sign = np.where(second[mine] == group.label, 1.0, -1.0)
+        side = np.where(second[mine] == group.label, 1.0, -1.0)
         if self.feedback.ndim == 1:
-            return Sides(mine, sign, None)
+            return Sides(mine, side, None)
         ranks = self.feedback[group.rows]
-        others = np.where(sign > 0, first[mine], second[mine])
+        others = np.where(side > 0, first[mine], second[mine])
         wins = ranks[:, [group.label]] < ranks[:, others]
-        own = wins.T.astype(np.float32) * sign[:, np.newaxis].astype(np.float32)
-        return Sides(mine, np.ones(len(mine)), own)
+        of_rows = wins.T.astype(np.float32) * side[:, np.newaxis].astype(np.float32)
+        return Sides(mine, np.ones(len(mine)), of_rows)
 
 
 def _by_winner(ranks: NDArray[np.float64]) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
@@ -131,8 +131,8 @@ def _by_winner(ranks: NDArray[np.float64]) -> tuple[list[NDArray[np.intp]], NDAr
     last = np.fmax.reduce(ranks, axis=1)[:, np.newaxis]
     ahead = ranks < last
     n_ahead = np.count_nonzero(ahead, axis=1)
-    # K−1 duels for every label ahead of another one, or all K(K−1)/2 of them, in fewer and larger
-    # products: groups must save half of the work.
+    # A row takes part in K−1 duels for every label that it places ahead, or in all K(K−1)/2 duels
+    # in fewer and larger products. So groups by label must save half of the work.
     everywhere = n_ahead > n_classes / 4
     ahead[everywhere] = False
     return [np.flatnonzero(column) for column in ahead.T], np.flatnonzero(everywhere)

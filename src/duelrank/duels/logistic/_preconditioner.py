@@ -1,7 +1,7 @@
 """Approximate inverse Hessians of many logistic problems, for conjugate gradients.
 
-A preconditioner is asked to ``update`` itself from the curvatures of an iteration, to ``apply`` its
-inverses to vectors, and hears in ``needed`` how many inner iterations they led to.
+A preconditioner can ``update`` itself by the curvatures of an iteration and ``apply`` its inverses
+to vectors. It is told by ``needed`` how many inner iterations they led to.
 """
 
 from __future__ import annotations
@@ -10,23 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import spotrf, spotri
 
-from duelrank.duels._logistic_objective import (
-    Batch,
-    Block,
-    Crew,
-    Floats,
-    Places,
-    against_rows,
-    hessian,
-    squares_against,
-)
+from duelrank._threads import Threads
+from duelrank.duels.logistic._batch import Accumulator, Floats, GroupBatch, Places
+from duelrank.duels.logistic._loss import against_rows, hessian, hessian_diagonal
 
-# Up to so many weights and rows of a group, all Hessians of a block are one product.
-FEW_WEIGHTS, FEW_ROWS = 24, 2048
+# Up to so many coefficients, and rows of a group, all Hessians of a batch are one product.
+FEW_COEFFICIENTS, FEW_ROWS = 24, 2048
 SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
-# Curvature that a Hessian may leave out, relative to the d-th largest of a problem with d weights.
+# A Hessian of d coefficients may leave out curvatures below this share of the d-th largest.
 NEGLIGIBLE = 0.02
-LEAST_CURVATURE = 1e-6  # of all rows, relative to the largest seen, that is believed
+LEAST_CURVATURE = 1e-6  # believed sum of curvatures, relative to the largest sum seen
 
 
 class Diagonal:
@@ -39,7 +32,7 @@ class Diagonal:
     Parameters
     ----------
     penalty : ndarray of shape (d,)
-        Penalty of every weight.
+        Penalty of every coefficient.
     n_problems : int
         Number of problems Q.
     """
@@ -52,20 +45,27 @@ class Diagonal:
         self.largest = np.zeros(n_problems, dtype=np.float32)
 
     def update(
-        self, batch: Batch, active: NDArray[np.intp], curved: list[Floats], crew: Crew
+        self,
+        accumulator: Accumulator,
+        active: NDArray[np.intp],
+        curvatures: list[Floats],
+        threads: Threads,
     ) -> None:
-        """Learn from the curvatures at the current weights."""
+        """Learn from the curvatures at the current coefficients."""
         width = (len(self.penalty),)
-        second = batch.collect(
-            lambda b, block: squares_against(curved[b], block), crew, np.float32, width
+        second = accumulator.collect(
+            lambda b, batch: hessian_diagonal(batch, curvatures[b]), threads, np.float32, width
         )[:, :-1].sum(axis=0)
         if self.has_intercept:
             total = second[:, -1]
             self.largest[active] = np.maximum(self.largest[active], total)
             # Past a step too far all curvatures may be gone; do not divide by what is left.
             total = np.maximum(total, LEAST_CURVATURE * self.largest[active])[:, np.newaxis]
-            first = batch.collect(
-                lambda b, block: against_rows(curved[b], block.single), crew, np.float32, width
+            first = accumulator.collect(
+                lambda b, batch: against_rows(curvatures[b], batch.single),
+                threads,
+                np.float32,
+                width,
             )[:, :-1].sum(axis=0)
             centre = first / total
             centre[:, -1] = 0
@@ -93,17 +93,17 @@ class OwnHessians:
     """Inverses of every problem's own Hessian, as it was when they were last built.
 
     They are built at the start and again whenever conjugate gradients get slow, from the rows whose
-    curvature counts. At zero weights all curvatures are equal, and the Gram matrices of the groups
-    serve all problems.
+    curvature counts. At zero coefficients all curvatures are equal, and the Gram matrices of the
+    groups serve all problems.
 
     Parameters
     ----------
     penalty : ndarray of shape (d,)
-        Penalty of every weight.
+        Penalty of every coefficient.
     n_problems : int
         Number of problems Q.
     cold : bool
-        Whether the weights are zero at first.
+        Whether the coefficients are zero at first.
     """
 
     def __init__(self, penalty: Floats, n_problems: int, cold: bool) -> None:
@@ -113,35 +113,44 @@ class OwnHessians:
         self.stale = True
 
     def update(
-        self, batch: Batch, active: NDArray[np.intp], curved: list[Floats], crew: Crew
+        self,
+        accumulator: Accumulator,
+        active: NDArray[np.intp],
+        curvatures: list[Floats],
+        threads: Threads,
     ) -> None:
         """Build the Hessians of the active problems, if that is due."""
         if not self.stale:
             return
-        # Unless rows that say nothing are left out, each time others.
-        alike = self.equal_curvatures and all(block.sides is None for block in batch.blocks)
-        grams = batch.map(_grams, crew) if alike else None
-        n_weights = len(self.penalty)
+        # Problems share Gram matrices, unless they leave out different rows that say nothing.
+        alike = self.equal_curvatures and all(
+            batch.row_sides is None for batch in accumulator.batches
+        )
+        grams = accumulator.map(_grams, threads) if alike else None
+        n_coefficients = len(self.penalty)
         together: Floats | None = None
-        if grams is None and n_weights <= FEW_WEIGHTS and _are_small(batch.blocks):
-            parts = batch.collect(
-                lambda b, block: _all_hessians(block, curved[b]), crew, np.float32, (n_weights**2,)
+        if grams is None and n_coefficients <= FEW_COEFFICIENTS and _are_small(accumulator.batches):
+            parts = accumulator.collect(
+                lambda b, batch: _all_hessians(batch, curvatures[b]),
+                threads,
+                np.float32,
+                (n_coefficients**2,),
             )
-            together = parts[:, :-1].sum(axis=0).reshape(-1, n_weights, n_weights)
+            together = parts[:, :-1].sum(axis=0).reshape(-1, n_coefficients, n_coefficients)
 
         def build(item: tuple[int, int, Places]) -> None:
             number, problem, places = item
             if together is not None:
                 matrix = together[number]
             elif grams is None:
-                matrix = _hessian(batch.blocks, curved, places)
+                matrix = _hessian(accumulator.batches, curvatures, places)
             else:
-                matrix = _sum_of_grams(batch.blocks, grams, places)
+                matrix = _sum_of_grams(accumulator.batches, grams, places)
             matrix[np.diag_indices_from(matrix)] += self.penalty
             self.inverses[problem] = _inverse(matrix)
 
-        places = batch.places() if together is None else [[]] * len(active)
-        crew.map(build, list(zip(range(len(active)), active, places, strict=True)))
+        places = accumulator.places() if together is None else [[]] * len(active)
+        threads.map(build, list(zip(range(len(active)), active, places, strict=True)))
         self.equal_curvatures = self.stale = False
 
     def apply(self, vectors: Floats, active: NDArray[np.intp]) -> Floats:
@@ -162,66 +171,71 @@ Preconditioner = Diagonal | OwnHessians
 
 
 def own_hessians_pay(
-    rows_of_problem: float, n_weights: int, n_problems: int, most_bytes: float
+    rows_of_problem: float, n_coefficients: int, n_problems: int, most_bytes: float
 ) -> bool:
-    """Tell whether to build a Hessian per problem: with many more rows than weights, if they fit.
+    """Tell whether to build a Hessian per problem: they must fit, and rows be many.
 
     Parameters
     ----------
     rows_of_problem : float
         Average number of rows of a problem.
-    n_weights : int
-        Number of weights d.
+    n_coefficients : int
+        Number of coefficients d.
     n_problems : int
         Number of problems Q.
     most_bytes : float
         Memory that Hessians and their inverses may take.
     """
-    return rows_of_problem > 8 * n_weights and 12 * n_problems * n_weights**2 <= most_bytes
+    return (
+        rows_of_problem > 8 * n_coefficients and 12 * n_problems * n_coefficients**2 <= most_bytes
+    )
 
 
-def _are_small(blocks: list[Block]) -> bool:
-    return all(block.n_rows <= FEW_ROWS for block in blocks)
+def _are_small(batches: list[GroupBatch]) -> bool:
+    return all(batch.n_rows <= FEW_ROWS for batch in batches)
 
 
-def _all_hessians(block: Block, curved: Floats) -> Floats:
-    """Return the parts of all Hessians of a block, (g, q, d²): one product with all xᵢ xᵢᵀ."""
-    rows = block.single
+def _all_hessians(batch: GroupBatch, curvatures: Floats) -> Floats:
+    """Return the parts of all Hessians of a batch, (g, q, d²): one product with all xᵢ xᵢᵀ."""
+    rows = batch.single
     squares = rows[..., :, np.newaxis] * rows[..., np.newaxis, :]
-    return against_rows(curved, squares.reshape(*rows.shape[:2], -1))
+    return against_rows(curvatures, squares.reshape(*rows.shape[:2], -1))
 
 
-def _grams(number: int, block: Block) -> Floats:
-    """Return ¼ Σ_i xᵢ xᵢᵀ of every group of a block, (g, d, d): Hessians where p = 1/2."""
-    curved = np.full((len(block.single), block.n_rows), 0.25, dtype=np.float32)
-    if block.row_weights is not None:
-        curved *= block.row_weights.astype(np.float32)
-    return np.stack([hessian(*group, 0.0) for group in zip(block.single, curved, strict=True)])
+def _grams(number: int, batch: GroupBatch) -> Floats:
+    """Return ¼ Σ_i xᵢ xᵢᵀ of every group of a batch, (g, d, d): Hessians where p = 1/2."""
+    curvatures = np.full((len(batch.single), batch.n_rows), 0.25, dtype=np.float32)
+    if batch.row_weights is not None:
+        curvatures *= batch.row_weights.astype(np.float32)
+    return np.stack([hessian(*group, 0.0) for group in zip(batch.single, curvatures, strict=True)])
 
 
-def _sum_of_grams(blocks: list[Block], grams: list[Floats], places: Places) -> Floats:
+def _sum_of_grams(batches: list[GroupBatch], grams: list[Floats], places: Places) -> Floats:
     """Return the rows' part of a problem's Hessian where p = 1/2."""
-    _, _, n_weights = grams[0].shape
-    total = np.zeros((n_weights, n_weights), dtype=np.float32)
+    _, _, n_coefficients = grams[0].shape
+    total = np.zeros((n_coefficients, n_coefficients), dtype=np.float32)
     for b, g, i in places:
-        total += np.float32(blocks[b].scale[g, i]) * grams[b][g]
+        total += np.float32(batches[b].scale[g, i]) * grams[b][g]
     return total
 
 
-def _hessian(blocks: list[Block], curved: list[Floats], places: Places) -> Floats:
+def _hessian(batches: list[GroupBatch], curvatures: list[Floats], places: Places) -> Floats:
     """Return the rows' part of a problem's Hessian, from the rows whose curvature counts.
 
-    It takes d rows to span all directions, so what counts goes by the d-th largest curvature: a few
-    rows far on the wrong side may have nearly all of it, and a separable problem has hardly any.
+    It takes d rows to span all directions, so the d-th largest curvature decides which rows count:
+    a few rows far on the wrong side may have nearly all curvature, and a separable problem has
+    hardly any.
     """
-    n_weights = blocks[0].single.shape[-1]
-    total = np.zeros((n_weights, n_weights), dtype=np.float32)
-    all_curved = np.concatenate([curved[b][g, i] for b, g, i in places])
+    n_coefficients = batches[0].single.shape[-1]
+    total = np.zeros((n_coefficients, n_coefficients), dtype=np.float32)
+    all_curvatures = np.concatenate([curvatures[b][g, i] for b, g, i in places])
     negligible = 0.0
-    if len(all_curved) > n_weights:
-        negligible = NEGLIGIBLE * float(np.partition(all_curved, -n_weights)[-n_weights])
+    if len(all_curvatures) > n_coefficients:
+        negligible = NEGLIGIBLE * float(
+            np.partition(all_curvatures, -n_coefficients)[-n_coefficients]
+        )
     for b, g, i in places:
-        total += hessian(blocks[b].single[g], curved[b][g, i], negligible)
+        total += hessian(batches[b].single[g], curvatures[b][g, i], negligible)
     return total
 
 

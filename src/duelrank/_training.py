@@ -1,0 +1,204 @@
+"""What a ranker learns from, out of the y that users give.
+
+`encode` turns labels, top-m lists or rankings into a `TrainingSet`: codes, or ranks whose columns
+follow the sorted labels. `encode_blocks` does the same for rows that come in blocks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
+
+from duelrank._parameters import check_choice
+from duelrank._rank_columns import column_names, is_ranks, ranks_by_label
+from duelrank._sklearn import has_wrapped_fit
+from duelrank.blocks import LabeledBlocks, in_blocks
+from duelrank.feedback import UNPLACED, as_ranks, check_feedback, reveals_nothing, single_labels
+from duelrank.rankings import codes_from_labels, refuse_missing
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What a ranker learns from: rows in memory or in blocks, with their labels settled.
+
+    Attributes
+    ----------
+    X : array, dataframe or sparse matrix with n rows, or LabeledBlocks
+        The points. Blocks bring their labels and weights along.
+    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K), or None
+        Codes if every row tells one label, else ranks in which equal ones and NaN say nothing. None
+        if X comes in blocks.
+    classes : ndarray of shape (K,)
+        The labels, sorted.
+    rank_columns : ndarray of shape (K,)
+        The labels in the order of the columns of ranks, as they were given.
+    unplaced : {"behind", "unknown"}, default="behind"
+        Where labels without a place are taken to be.
+    n_silent_rows : int, default=0
+        Number of rows that say nothing at all.
+    """
+
+    X: Any
+    feedback: NDArray[Any] | None
+    classes: NDArray[Any]
+    rank_columns: NDArray[Any]
+    unplaced: str = "behind"
+    n_silent_rows: int = 0
+
+    @property
+    def ranks(self) -> NDArray[np.float64]:
+        """The feedback of rows in memory as ranks, also if it is codes."""
+        assert self.feedback is not None
+        return as_ranks(self.feedback, len(self.classes))
+
+
+def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = None) -> TrainingSet:
+    """Settle the labels and the feedback of rows in memory; X and y stay as they are.
+
+    Parameters
+    ----------
+    ranker : estimator
+        Whose fit it is, for the error message.
+    X : array-like with n rows
+        The points.
+    y : array-like of shape (n,) or (n, K)
+        Labels, or ranks. The columns of a dataframe name the labels; otherwise they are 0..K−1.
+    unplaced : {"auto", "behind", "unknown"}, default="auto"
+        As in `check_feedback`.
+    classes : array-like of shape (K,), default=None
+        All labels, in the order of the columns of ranks; by default those that y names.
+    """
+    require_y(ranker, y)
+    if in_blocks(y):
+        raise TypeError(f"y must be in memory as X is, got {type(y).__name__}.")
+    check_choice("unplaced", unplaced, UNPLACED)
+    if is_ranks(y):
+        return _encode_ranks(ranker, X, y, unplaced, classes)
+    _refuse_lists(y)
+    y = column_or_1d(y, warn=True)
+    refuse_missing(y)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    check_consistent_length(X, y)
+    if classes is not None:
+        classes, _ = _sorted_labels(classes, "classes")
+        return TrainingSet(X, codes_from_labels(y, classes, "y"), classes, classes)
+    classes, codes = np.unique(y, return_inverse=True)
+    _check_two(classes)
+    return TrainingSet(X, codes, classes, classes)
+
+
+def encode_blocks(X: Any, y: Any, sample_weight: Any, classes: Any = None) -> TrainingSet:
+    """Settle the labels of rows that come in blocks, by the first pass over them.
+
+    Parameters
+    ----------
+    X : RowBlocks, Dask array or Dask dataframe
+        The points.
+    y, sample_weight : blocks or array-like, or None for no weights
+        Their labels and weights, in the same blocks.
+    classes : array-like of shape (K,), default=None
+        All labels; by default those that y names.
+    """
+    labels = None if classes is None else _sorted_labels(classes, "classes")[0]
+    blocks = LabeledBlocks.of(X, y, sample_weight, labels)
+    _check_two(blocks.classes)
+    return TrainingSet(blocks, None, blocks.classes, blocks.classes)
+
+
+def require_y(ranker: Any, y: Any) -> None:
+    """Raise if a ranker is fitted without y."""
+    if y is None:
+        raise ValueError(
+            f"{type(ranker).__name__} requires y to be passed, but the target y is None."
+        )
+
+
+def _check_two(classes: NDArray[Any]) -> None:
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two different classes to rank, got {len(classes)} "
+            f"{'class' if len(classes) == 1 else 'classes'}: {classes.tolist()}."
+        )
+
+
+def _are_numbers(y: Any) -> bool:
+    try:
+        np.asarray(y).astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _refuse_lists(y: Any) -> None:
+    """Raise for lists of labels, which have to be made ranks of first."""
+    if isinstance(y, (list, tuple)):
+        rows = y[:1000]
+    elif getattr(getattr(y, "dtype", None), "kind", "") == "O" and len(y.shape) == 1:
+        rows = np.asarray(y[:1000]).tolist()
+    else:
+        return
+    lists = [row for row in rows if isinstance(row, (list, tuple, np.ndarray))]
+    texts = any(isinstance(label, str) for row in lists for label in row)
+    if lists and (texts or len({len(row) for row in lists}) > 1):
+        raise ValueError(
+            "y holds lists; turn lists of labels into ranks first, with "
+            "duelrank.rankings.ranks_from_lists(y, classes)."
+        )
+
+
+def _encode_ranks(ranker: Any, X: Any, y: Any, unplaced: str, classes: Any) -> TrainingSet:
+    check_consistent_length(X, y)
+    _refuse_lists(y)
+    columns, name = classes, "classes"
+    if classes is None:
+        columns, name = column_names(y), "the columns of y"
+    if columns is None:
+        columns = np.arange(np.shape(y)[1])
+    labels, order = _sorted_labels(columns, name)
+    y = ranks_by_label(y, labels[np.argsort(order)], name="y")
+    if np.asarray(y).dtype.kind in "OUST" and not _are_numbers(y):
+        raise ValueError(
+            "y must hold ranks, which are numbers; lists of labels become ranks by "
+            "duelrank.rankings.ranks_from_lists(lists, classes)."
+        )
+    ranks, unplaced = check_feedback(y, unplaced=unplaced, n_classes=len(labels), name="y")
+    ranks = ranks[:, order]
+    n_silent = int(np.count_nonzero(reveals_nothing(ranks)))
+    if n_silent == len(ranks):
+        raise ValueError(
+            "y must place one label ahead of another in at least one row; no row does"
+            f"{', labels without a place being anywhere' if unplaced == 'unknown' else ''}."
+        )
+    if n_silent:
+        warnings.warn(
+            f"{n_silent} of {len(ranks)} rows of y place no label ahead of another and say "
+            "nothing.",
+            UserWarning,
+            stacklevel=4 + has_wrapped_fit(ranker),
+        )
+    codes = single_labels(ranks)
+    feedback = ranks if codes is None else codes
+    return TrainingSet(X, feedback, labels, labels[np.argsort(order)], unplaced, n_silent)
+
+
+def _sorted_labels(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return different labels in the order of `classes_`, and where each of them was."""
+    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
+        raise ValueError(f"{name} must be a list of labels, got {labels!r}.")
+    given = list(labels)
+    if any(label is None or label != label for label in given):
+        raise ValueError(f"{name} must not hold None or NaN, got {given}.")
+    in_order, place = np.unique(np.asarray(given), return_index=True)
+    if len(in_order) != len(given) or len(given) < 2:
+        raise ValueError(f"{name} must name at least two labels, each once; got {given}.")
+    if set(in_order.tolist()) != set(given):  # NumPy has made them of one type
+        raise ValueError(f"{name} must name labels of one type, got {given}.")
+    return in_order, place

@@ -1,0 +1,24 @@
+"""The logistic engines: all K(K−1)/2 logistic regressions in one batched solve.
+
+A *problem* is one logistic regression: a duel, or a duel on a fold. These are the files, in the
+order in which a fit goes through them:
+
+- `_engine` (`LogisticDuels`), `_cv` (`LogisticDuelsCV`) and their parent `_linear`: what users see;
+- `_rows`: training rows and parameters, checked;
+- `_fit`: the fit in memory, and the driver that every fit shares; `_blocks` and `_tiles` are the
+  fits from blocks of rows, `_folds` the fits on folds;
+- `_assembly`: the objective of the duels and their problems, made of `_groups` (rows that take part
+  in the same problems), `_scaling`, `_table` (the scaled rows) and `_plan` (which duels are solved
+  together);
+- `_newton`: the solver, which stops a problem by its Newton decrement, with `_conjugate_gradients`
+  and `_preconditioner`;
+- `_problems`: what the solver asks of rows, answered by rows in memory; `_passes` answers by passes
+  over blocks of rows;
+- `_batch` and `_loss`: groups of rows in arrays, and the loss with its derivatives;
+- `_result` and `_checkpoint`: what is known of all duels, and the file from which a fit goes on.
+"""
+
+from duelrank.duels.logistic._cv import LogisticDuelsCV
+from duelrank.duels.logistic._engine import LogisticDuels
+
+__all__ = ["LogisticDuels", "LogisticDuelsCV"]

@@ -1,0 +1,152 @@
+"""Fitting duels from rows that come in blocks.
+
+The first pass is a census (`duelrank.blocks`): it checks all rows, counts labels and measures
+features. The second pass draws a *sample*, as many rows of every label as good Hessians need. The
+duels are solved on the sample, in this process. From there the solver goes on with passes over all
+blocks, and the Hessians of the sample precondition it. Few passes are left, because the solution on
+the sample is close.
+
+With very many labels, the coefficients of all duels are too many to be part of every pass. Tasks
+solve some duels each then (`_tiles`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank._pairs import pairs
+from duelrank._threads import Threads
+from duelrank.blocks import Columns, LabeledBlocks
+from duelrank.duels.logistic._assembly import Assembly, ClassWeights, Objective
+from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._checkpoint import Checkpoint, facts_of
+from duelrank.duels.logistic._fit import StartProgress, Steps, solve_tiles
+from duelrank.duels.logistic._newton import SINGLE_TOL, State
+from duelrank.duels.logistic._passes import BlockProblems, Coding, ProblemsByPasses
+from duelrank.duels.logistic._result import FittedDuels
+from duelrank.duels.logistic._rows import Settings, TrainingRows
+from duelrank.duels.logistic._scaling import Scaling
+from duelrank.duels.logistic._tiles import label_ranges, solve_tasks
+
+SEED = 20200101  # which rows are sampled changes how fast a fit is, and only its last digits
+# Rows of every label in the sample, for each coefficient of a duel: with 100 rows per coefficient
+# the curvatures of a duel are known to about 10 %.
+SAMPLE_ROWS_PER_COEFFICIENT = 50
+LEAST_SAMPLE_ROWS = 500
+LEAST_SAMPLE_ROWS_OF_MANY = 50.0  # when the labels are so many that memory is short
+SAMPLE_SHARE = 4  # of the working memory, a quarter is for the sample
+
+
+class LabelCounts(NamedTuple):
+    """What the census knows of the labels of a fit, in the order of their codes, (K,) each."""
+
+    rows: NDArray[np.intp]
+    weights: Floats
+    means: Floats
+
+    @classmethod
+    def of(cls, blocks: LabeledBlocks) -> LabelCounts:
+        """Put what the census has counted in the order of the classes."""
+        census, n_classes = blocks.census, len(blocks.classes)
+        codes = np.searchsorted(blocks.classes, census.labels)
+        rows = np.zeros(n_classes, dtype=np.intp)
+        weights, means = np.zeros(n_classes), np.zeros(n_classes)
+        rows[codes], weights[codes] = census.counts, census.weights
+        means[codes] = census.projected / np.maximum(census.weights, np.finfo(np.float64).tiny)
+        return cls(rows, weights, means)
+
+    def sides(self) -> Floats:
+        """Return how much the rows on the two sides of all duels weigh, (2, P)."""
+        return np.stack([self.weights[side] for side in pairs(len(self.weights))])
+
+
+def fit_blocks(
+    blocks: LabeledBlocks,
+    dtype: Any,
+    settings: Settings,
+    threads: Threads,
+    start_progress: StartProgress,
+) -> FittedDuels:
+    """Fit all duels.
+
+    Parameters
+    ----------
+    blocks : LabeledBlocks
+        The rows, and all labels.
+    dtype : dtype or None
+        Precision of the coefficients; by default that of the rows.
+    settings : Settings
+        The parameters.
+    threads : Threads
+        The threads of this process.
+    start_progress : callable
+        Is told how many steps there will be.
+    """
+    census, labels = blocks.census, LabelCounts.of(blocks)
+    coding = Coding(blocks.classes, census.dtype if dtype is None else np.dtype(dtype))
+    objective = objective_of(blocks, labels, coding.dtype, settings)
+    n_features = len(census.mean)
+    fitted = FittedDuels.unsolved(objective.sides, n_features, coding.dtype)
+    checkpoint = Checkpoint(fitted, settings, lambda: facts_of(objective, labels.means))
+    ranges = label_ranges(
+        labels.rows,
+        len(objective.scaling.penalty),
+        settings.working_memory,
+        census.n_rows / len(blocks.passes.blocks),
+    )
+    if ranges is not None:
+        solve_tasks(blocks.passes, ranges, coding, settings, checkpoint, start_progress)
+        return fitted
+    rows = _sample(blocks, labels, coding, settings)
+    wanted = ~fitted.solved
+    sample = Assembly.of(rows, objective, settings, threads, wanted=wanted, precise=False)
+
+    def solution_on_sample(duels: NDArray[np.intp]) -> Floats:
+        tol = max(settings.tol, SINGLE_TOL)
+        return sample.solve(sample.problems(duels), State.at(sample.zeros(duels)), tol).coef
+
+    def problems(duels: NDArray[np.intp]) -> ProblemsByPasses:
+        return ProblemsByPasses(blocks.passes, BlockProblems(coding, objective, duels), sample)
+
+    steps = Steps.of(start_progress, sample, checkpoint)
+    solve_tiles(sample, checkpoint, steps, solution_on_sample, problems)
+    return fitted
+
+
+def objective_of(
+    blocks: LabeledBlocks, labels: LabelCounts, dtype: np.dtype[Any], settings: Settings
+) -> Objective:
+    """Return the objective of rows that come in blocks."""
+    scaling = Scaling.from_census(blocks.census, settings.fit_intercept, dtype)
+    class_weights = ClassWeights(settings.class_weight, len(blocks.classes), labels.sides())
+    return Objective(settings.C, class_weights, scaling)
+
+
+def _sample(
+    blocks: LabeledBlocks, labels: LabelCounts, coding: Coding, settings: Settings
+) -> TrainingRows:
+    """Draw rows of every label, weighted so that those of a label weigh as much as all of them."""
+    n_features = len(blocks.census.mean)
+    most = settings.working_memory * 2**20 / SAMPLE_SHARE / (8 * max(1, n_features))
+    wanted = max(LEAST_SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT * (n_features + 1))
+    rows_per_label = max(LEAST_SAMPLE_ROWS_OF_MANY, min(wanted, most / len(labels.rows)))
+    share = rows_per_label / np.maximum(labels.rows, 1)
+    sample: TrainingRows = blocks.passes.reduce(
+        sample_block, TrainingRows.concatenated, coding, share
+    )
+    drawn = np.bincount(sample.feedback, sample.weights, minlength=len(labels.rows))
+    inflation = labels.weights / np.maximum(drawn, np.finfo(np.float64).tiny)
+    assert sample.weights is not None
+    return sample._replace(weights=sample.weights * inflation[sample.feedback])
+
+
+def sample_block(number: int, columns: Columns, coding: Coding, share: Floats) -> TrainingRows:
+    """Return about such a share of every label's rows in a block; all of them from 1 on."""
+    rows = coding.rows(columns)
+    drawn = np.random.default_rng([SEED, number]).random(len(rows.feedback)) / share[rows.feedback]
+    if rows.weights is None:
+        rows = rows._replace(weights=np.ones(len(drawn)))
+    return rows.only(drawn < 1)

@@ -1,0 +1,245 @@
+"""LogisticDuelsCV: penalties by cross-validation, the models of all duels and folds in one solve.
+
+From the smallest C to the largest, all duels on all folds are solved together (`_folds`); then all
+duels on all rows, each with its best C.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from duelrank._parameters import check_positive
+from duelrank._progress import Progress
+from duelrank._sklearn import with_callbacks
+from duelrank._threads import threads_of_blas
+from duelrank.duels.logistic._assembly import Assembly, Membership, Objective
+from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._checkpoint import Checkpoint
+from duelrank.duels.logistic._engine import LogisticDuels, warn_unless_converged
+from duelrank.duels.logistic._fit import Steps, solve_tiles
+from duelrank.duels.logistic._folds import Folds, FoldSearch, best_for_all, best_for_each
+from duelrank.duels.logistic._linear import LinearDuels
+from duelrank.duels.logistic._problems import Problems
+from duelrank.duels.logistic._result import FittedDuels
+from duelrank.duels.logistic._rows import Settings, check_settings, check_training_rows
+
+SCORINGS = ("accuracy", "balanced_accuracy", "neg_log_loss")
+# Only the scores of models on folds matter, and these do not move any more when fits are this good.
+FOLD_TOL = 1e-6
+
+
+class LogisticDuelsCV(LinearDuels):
+    """Logistic duels whose penalties are chosen by cross-validation.
+
+    For every duel, every C and every fold a model is fitted, as scikit-learn's
+    ``LogisticRegressionCV`` does one by one. Here all duels and folds of a C are solved together,
+    from the smallest C to the largest. A model starts where its own solutions for smaller C's lead,
+    never from a model that has seen its held-out rows. At last all duels are fitted on all rows,
+    with the best C's.
+
+    Parameters
+    ----------
+    Cs : int or array-like of float, default=10
+        Inverse strengths of the penalty to choose from; an integer means so many on a logarithmic
+        scale between 1e-4 and 1e4.
+    cv : int, cross-validation generator or iterable, default=5
+        Folds over all rows, stratified by label if an integer; every duel sees its part of them.
+    scoring : {"accuracy", "balanced_accuracy", "neg_log_loss"}, default="accuracy"
+        What is averaged over the folds, weighted by the sample weights.
+    shared_C : bool, default=False
+        Whether all duels share the C with the best average score; otherwise each has its own. Of
+        equal scores the smallest C wins.
+    fit_intercept : bool, default=True
+        Whether the duels have an intercept.
+    class_weight : dict or "balanced", default=None
+        As in `LogisticDuels`; "balanced" goes by all rows, in every fold.
+    tol : float, default=1e-8
+        Relative Newton decrement below which a duel has converged, for the models on all rows; for
+        those on folds, 1e-6 if that is larger.
+    max_iter : int, default=100
+        Most Newton iterations, for every C.
+    dtype : {"float64", "float32"}, default=None
+        Precision of the coefficients; by default that of X. In "float64" only the last iterations
+        take gradients in double precision.
+    working_memory : float, default=512
+        Mebibytes that the intermediate results of a fit should take, by estimate; folds that
+        overlap, as those of ShuffleSplit, take more, and so does ``shared_C=True``: it keeps a
+        starting point for every duel and C.
+    verbose : bool, default=False
+        Whether to show progress on standard error.
+
+    Attributes
+    ----------
+    Cs_ : ndarray of shape (n_Cs,)
+        The C's to choose from.
+    C_ : ndarray of shape (K(K−1)/2,)
+        The chosen C of every duel.
+    scores_ : ndarray of shape (K(K−1)/2, n_folds, n_Cs)
+        Scores on the held-out rows; NaN where a duel misses a label in a fold.
+    fold_converged_ : ndarray of bool, of shape (K(K−1)/2, n_folds, n_Cs)
+        Whether the models behind the scores converged; a warning counts those that did not.
+    coef_, intercept_, decrement_, converged_, n_iter_, n_classes_
+        As in `LogisticDuels`, for the models on all rows with the chosen C's.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from duelrank import DuelRanker, LogisticDuelsCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ranker = DuelRanker(LogisticDuelsCV(Cs=[0.01, 1, 100]), random_state=0).fit(X, y)
+    >>> ranker.duels_.C_
+    array([1.e-02, 1.e-02, 1.e+02])
+    """
+
+    def __init__(
+        self,
+        Cs: Any = 10,
+        *,
+        cv: Any = 5,
+        scoring: str = "accuracy",
+        shared_C: bool = False,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        dtype: Any = None,
+        working_memory: float = 512,
+        verbose: bool = False,
+    ) -> None:
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.shared_C = shared_C
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.dtype = dtype
+        self.working_memory = working_memory
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> LogisticDuelsCV:
+        """Choose C and fit all duels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Finite numbers. Sparse X stays sparse.
+        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            ones and NaN say nothing.
+        n_classes : int
+            Number of labels K.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : LogisticDuelsCV
+            The fitted engine.
+        """
+        Cs = _check_Cs(self.Cs)
+        check_settings(self)
+        if self.scoring not in SCORINGS:
+            raise ValueError(f"scoring must be one of {SCORINGS}, got {self.scoring!r}.")
+        rows = check_training_rows(self, X, codes, n_classes, sample_weight)
+        folds = Folds.of(self.cv, rows)
+        rows = rows.with_weight()
+        settings = self._settings()
+        objective = Objective.of(rows, settings)
+        fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype)
+        with threads_of_blas() as threads:
+            assembly = Assembly.of(
+                rows,
+                objective,
+                settings,
+                threads,
+                wanted=~fitted.solved,
+                folds=Membership(folds.pattern, folds.train),
+            )
+            n_solves = len(assembly.plan.tiles) * (len(Cs) + 1)
+            with Progress(self, n_solves, "solve", bool(self.verbose)) as progress:
+                tol = max(self.tol, FOLD_TOL)
+                search = FoldSearch(assembly, folds, Cs, self.scoring, tol, progress.step)
+                self._search_and_fit(search, Checkpoint(fitted, settings), progress)
+
+        chosen = search.chosen
+        self.Cs_, self.C_, self.scores_ = Cs, Cs[chosen], search.scores
+        self.coef_, self.intercept_ = fitted.coef, fitted.intercept
+        self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
+        self.converged_ = fitted.decrement <= self.tol
+        self.fold_converged_ = search.decrement <= tol
+        self.n_classes_ = n_classes
+        warn_unless_converged(self.fold_converged_, n_classes, self.max_iter, "models on folds")
+        warn_unless_converged(self.converged_, n_classes, self.max_iter)
+        return self
+
+    def _settings(self) -> Settings:
+        """Return the parameters of the solver; C is 1 until it is chosen."""
+        names = ("fit_intercept", "class_weight", "tol", "max_iter", "working_memory")
+        return Settings(1.0, *(getattr(self, name) for name in names))
+
+    def _search_and_fit(
+        self, search: FoldSearch, checkpoint: Checkpoint, progress: Progress
+    ) -> None:
+        """Choose the C's and fit all duels with them, tile by tile.
+
+        If the duels share one C, all of them are searched before it is known; otherwise a tile is
+        searched when it is its turn to be fitted.
+        """
+        assembly = search.assembly
+        starts = {}
+        if self.shared_C:
+            for duels in assembly.plan.tiles:
+                starts[int(duels[0])] = search.search(duels)
+            search.chosen[:] = best_for_all(search.scores)
+
+        def start_of(duels: NDArray[np.intp]) -> Floats:
+            if not self.shared_C:
+                starts[int(duels[0])] = search.search(duels)
+                search.chosen[duels] = best_for_each(search.scores[duels])
+            return starts.pop(int(duels[0]))[np.arange(len(duels)), search.chosen[duels]]
+
+        def problems_of(duels: NDArray[np.intp]) -> Problems:
+            objective = assembly.objective._replace(C=search.Cs[search.chosen])
+            everyone = np.ones((search.folds.n_patterns, 1), dtype=bool)
+            return assembly._replace(objective=objective).problems(duels, everyone)
+
+        steps = Steps(iteration=lambda: None, tile=progress.step)
+        solve_tiles(assembly, checkpoint, steps, start_of, problems_of)
+
+    def settled(self) -> LogisticDuels:
+        """Return an engine, not fitted, with the C that was found and nothing left to search.
+
+        Returns
+        -------
+        engine : LogisticDuels
+            With the geometric mean of the chosen C's, which is the C if they share one.
+        """
+        check_is_fitted(self, "C_")
+        names = set(LogisticDuels().get_params()) - {"C"}
+        params = {name: value for name, value in self.get_params().items() if name in names}
+        return LogisticDuels(float(np.exp(np.log(self.C_).mean())), **params)
+
+
+def _check_Cs(Cs: Any) -> Floats:
+    if isinstance(Cs, Integral) and not isinstance(Cs, bool) and int(Cs) > 0:
+        return np.logspace(-4, 4, int(Cs))
+    values = np.atleast_1d(np.asarray(Cs, dtype=object))
+    if values.ndim != 1 or len(values) == 0 or isinstance(Cs, (Integral, str)):
+        raise ValueError(
+            f"Cs must be a positive integer or a list of positive numbers, got {Cs!r}."
+        )
+    for value in values:
+        check_positive("Cs", value)
+    return np.sort(values.astype(np.float64))

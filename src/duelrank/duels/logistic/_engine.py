@@ -1,0 +1,206 @@
+"""LogisticDuels: all K(K−1)/2 logistic regressions in one batched solve."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from duelrank._pairs import pairs
+from duelrank._parameters import check_count, check_positive
+from duelrank._progress import Progress
+from duelrank._sklearn import with_callbacks
+from duelrank._threads import threads_of_blas
+from duelrank.blocks import LabeledBlocks, in_blocks
+from duelrank.duels.logistic._blocks import fit_blocks
+from duelrank.duels.logistic._fit import StartProgress, fit_in_memory
+from duelrank.duels.logistic._linear import LinearDuels
+from duelrank.duels.logistic._rows import Settings, check_settings, check_training_rows
+
+
+class LogisticDuels(LinearDuels):
+    """Duels fought by L2-regularised logistic regressions, all solved together.
+
+    Every duel minimises what scikit-learn's ``LogisticRegression`` minimises on the rows of its two
+    labels, ½‖w‖² + C Σ_i s_i log(1 + exp(−y_i (x_i·w + b))), with an intercept b that is not
+    penalised. The duels share all passes over the data, so that K(K−1)/2 of them take a fraction of
+    the time that fitting them one by one takes.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the penalty.
+    fit_intercept : bool, default=True
+        Whether the duels have an intercept.
+    class_weight : dict or "balanced", default=None
+        Weights of the labels: a dictionary by label (by code, when the engine is used without a
+        ranker), or "balanced" for weights that make the two labels of each duel count the same.
+    tol : float, default=1e-8
+        Relative Newton decrement below which a duel has converged: roughly the relative gain in
+        the objective that one more step could bring.
+    max_iter : int, default=100
+        Most Newton iterations.
+    dtype : {"float64", "float32"}, default=None
+        Precision of the coefficients; by default that of X. In "float64" only the last iterations
+        take gradients in double precision.
+    working_memory : float, default=512
+        Mebibytes that the intermediate results of a fit should take, by estimate, besides X, sorted
+        copies of X in both precisions and the coefficients. With many labels, sets of duels, called
+        tiles, are solved one after another.
+    verbose : bool, default=False
+        Whether to show progress on standard error.
+    checkpoint : path, default=None
+        A file to which the fit writes its progress, every few iterations. A fit of the same data
+        and parameters that finds the file goes on from there, even with other blocks of rows or
+        another `tol`; a fit of other data raises an error. The file is removed when all duels have
+        converged. If some have not within `max_iter`, another fit goes on for as many iterations.
+        Fits that run at the same time, as in a search, need files of their own.
+    checkpoint_every : int, default=5
+        Iterations between two times of writing; where duels are solved one tile after another,
+        tiles count as well.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K(K−1)/2, n_features)
+        Coefficients of every duel, in the order of `duelrank.pairs`.
+    intercept_ : ndarray of shape (K(K−1)/2,)
+        Intercepts. A duel of which only one label was seen has coefficients of 0 and an intercept
+        of ±100.
+    decrement_ : ndarray of shape (K(K−1)/2,)
+        Relative Newton decrement of every duel before its last step, its certificate.
+    converged_ : ndarray of bool, of shape (K(K−1)/2,)
+        Whether the decrement reached `tol`.
+    n_iter_ : ndarray of int, of shape (K(K−1)/2,)
+        Newton iterations over all rows of every duel.
+    n_classes_ : int
+        Number of labels K.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from duelrank import DuelRanker, LogisticDuels
+    >>> X, y = load_digits(return_X_y=True)
+    >>> ranker = DuelRanker(LogisticDuels(C=0.01), random_state=0).fit(X[:900], y[:900])
+    >>> ranker.duels_.coef_.shape
+    (45, 64)
+    >>> bool(ranker.duels_.converged_.all())
+    True
+    """
+
+    takes_blocks = True
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        dtype: Any = None,
+        working_memory: float = 512,
+        verbose: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: int = 5,
+    ) -> None:
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.dtype = dtype
+        self.working_memory = working_memory
+        self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+
+    @with_callbacks
+    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> LogisticDuels:
+        """Fit all duels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features), or blocks of rows
+            Finite numbers. Sparse X stays sparse. Blocks are a Dask array or dataframe, or
+            `duelrank.blocks.RowBlocks`; codes and weights come in the same blocks then.
+        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            ones and NaN say nothing.
+        n_classes : int
+            Number of labels K.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : LogisticDuels
+            The fitted engine.
+        """
+        check_positive("C", self.C)
+        check_settings(self)
+        check_count("checkpoint_every", self.checkpoint_every)
+        if in_blocks(X):
+            name = f"the codes of {n_classes} labels"
+            X = LabeledBlocks.of(X, codes, sample_weight, np.arange(n_classes), name)
+        with threads_of_blas() as threads, ExitStack() as opened:
+            start_progress = self._progress_in(opened)
+            if isinstance(X, LabeledBlocks):
+                validate_data(self, X.census.head, skip_check_array=True)
+                fitted = fit_blocks(X, self.dtype, self._settings(), threads, start_progress)
+            else:
+                rows = check_training_rows(self, X, codes, n_classes, sample_weight)
+                fitted = fit_in_memory(
+                    rows.with_weight(), self._settings(), threads, start_progress
+                )
+        self.coef_, self.intercept_ = fitted.coef, fitted.intercept
+        self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
+        self.converged_ = fitted.decrement <= self.tol
+        self.n_classes_ = n_classes
+        warn_unless_converged(self.converged_, n_classes, self.max_iter)
+        return self
+
+    def _settings(self) -> Settings:
+        return Settings(*(getattr(self, name) for name in Settings._fields))
+
+    def _progress_in(self, opened: ExitStack) -> StartProgress:
+        """Return what opens the progress of this fit once the number of steps is known."""
+
+        def start(n_steps: int, name: str, done: int) -> Callable[[], None]:
+            # Of iterations only the largest possible number is known.
+            at_most = name == "iteration"
+            progress = Progress(self, n_steps, name, bool(self.verbose), done, at_most)
+            return opened.enter_context(progress).step
+
+        return start
+
+
+def warn_unless_converged(
+    converged: NDArray[np.bool_],
+    n_classes: int,
+    max_iter: int,
+    models: str = "duels",
+) -> None:
+    """Count the models that have not converged, (K(K−1)/2, …), and name their duels."""
+    missing = np.flatnonzero(~converged.reshape(len(converged), -1).all(axis=1))
+    if len(missing) == 0:
+        return
+    first, second = pairs(n_classes)
+    named = ", ".join(f"{first[d]}-{second[d]}" for d in missing[:10])
+    more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+    warnings.warn(
+        f"{np.count_nonzero(~converged)} of {converged.size} {models} did not converge within "
+        f"max_iter={max_iter} iterations, by the numbers of their labels: {named}{more}. Raise "
+        "max_iter or tol, or lower C.",
+        ConvergenceWarning,
+        stacklevel=3,  # of whoever called fit
+    )

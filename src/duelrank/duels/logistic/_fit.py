@@ -1,0 +1,153 @@
+"""The fit of all duels: `fit_in_memory`, and the driver that every fit shares, `solve_tiles`.
+
+A fit from blocks (`_blocks`) gives the driver other problems and better starting points; one with
+thousands of labels (`_tiles`) fits in memory, task by task; and a cross-validation (`_cv`) chooses
+C where others choose a starting point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank._threads import Threads
+from duelrank.blocks import projection
+from duelrank.duels.logistic._assembly import Assembly, Objective
+from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._checkpoint import Checkpoint, facts_of
+from duelrank.duels.logistic._newton import State
+from duelrank.duels.logistic._problems import Problems
+from duelrank.duels.logistic._result import FittedDuels
+from duelrank.duels.logistic._rows import Settings, TrainingRows
+
+# Takes the number of steps that there will be, their name, and how many of them were done before.
+# Returns what to call after each step.
+StartProgress = Callable[[int, str, int], Callable[[], None]]
+
+
+def no_progress(n_steps: int, name: str, done: int) -> Callable[[], None]:
+    """Show no progress."""
+    return lambda: None
+
+
+class Begun(NamedTuple):
+    """Some duels of a fit, and how far they have come.
+
+    Attributes
+    ----------
+    wanted : ndarray of bool, of shape (P,)
+        Which duels are asked for.
+    fitted : FittedDuels or None
+        What is known of these, in their order.
+    """
+
+    wanted: NDArray[np.bool_]
+    fitted: FittedDuels | None
+
+
+def fit_in_memory(
+    rows: TrainingRows,
+    settings: Settings,
+    threads: Threads,
+    start_progress: StartProgress = no_progress,
+    begun: Begun | None = None,
+) -> FittedDuels:
+    """Fit duels from rows in memory.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        Rows of positive weight.
+    settings : Settings
+        The parameters.
+    threads : Threads
+        The threads.
+    start_progress : callable
+        Is told how many steps there will be.
+    begun : Begun, default=None
+        Which duels are asked for, and how far they have come; by default all, from the start.
+    """
+    objective = Objective.of(rows, settings)
+    fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype)
+    if begun is not None:
+        if begun.fitted is not None:
+            fitted.put(begun.wanted, begun.fitted)
+        fitted.solved |= ~begun.wanted
+    checkpoint = Checkpoint(fitted, settings, lambda: facts_of(objective, _label_means(rows)))
+    assembly = Assembly.of(rows, objective, settings, threads, wanted=~fitted.solved)
+    solve_tiles(assembly, checkpoint, Steps.of(start_progress, assembly, checkpoint))
+    return fitted
+
+
+class Steps(NamedTuple):
+    """What to call after every iteration and after every tile, to show progress."""
+
+    iteration: Callable[[], None]
+    tile: Callable[[], None]
+
+    @classmethod
+    def of(cls, start: StartProgress, assembly: Assembly, checkpoint: Checkpoint) -> Steps:
+        """Count iterations if there is one tile, and tiles if there are more."""
+
+        def ignore() -> None:
+            pass
+
+        n_tiles = len(assembly.plan.tiles)
+        if n_tiles == 1:
+            return cls(start(assembly.max_iter, "iteration", checkpoint.iterations), ignore)
+        return cls(ignore, start(n_tiles, "tile", 0))
+
+
+def solve_tiles(
+    assembly: Assembly,
+    checkpoint: Checkpoint,
+    steps: Steps,
+    start_of: Callable[[NDArray[np.intp]], Floats] | None = None,
+    problems_of: Callable[[NDArray[np.intp]], Problems] | None = None,
+) -> None:
+    """Solve one tile of duels after the other, and write down how far they have come.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        What the problems are made of.
+    checkpoint : Checkpoint
+        Holds the duels, and writes them to its file.
+    steps : Steps
+        Are called to show progress.
+    start_of : callable, default=None
+        Makes coefficients for some duels to start from; by default zeros.
+    problems_of : callable, default=None
+        Makes problems of some duels, after `start_of`; by default those of the assembly.
+    """
+    start_of = start_of or assembly.zeros
+    problems_of = problems_of or assembly.problems
+    fitted, table = checkpoint.fitted, assembly.table
+    for duels in assembly.plan.tiles:
+        start = checkpoint.start(duels, table)
+        if start is None:
+            start = State.at(start_of(duels))
+
+        def iterated(state: State, duels: NDArray[np.intp] = duels) -> None:
+            checkpoint.iterated(duels, table, state)
+            steps.iteration()
+
+        solution = assembly.solve(problems_of(duels), start, checkpoint.tol, iterated)
+        fitted.take(duels, table, solution)
+        fitted.solved[duels] = True
+        checkpoint.solved()
+        steps.tile()
+    checkpoint.finish()
+
+
+def _label_means(rows: TrainingRows) -> Floats:
+    """Return the mean of every label's projected rows; of the rows it is first in, for ranks."""
+    X, feedback = rows.X, rows.feedback
+    share = np.ones(X.shape[0]) if rows.weights is None else rows.weights
+    codes = feedback if feedback.ndim == 1 else np.argmin(np.nan_to_num(feedback, nan=np.inf), 1)
+    sums = np.bincount(codes, share * (X @ projection(X.shape[1])), minlength=rows.n_classes)
+    total = np.bincount(codes, share, minlength=rows.n_classes)
+    return sums / np.maximum(total, np.finfo(np.float64).tiny)

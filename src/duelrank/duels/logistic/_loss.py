@@ -1,0 +1,156 @@
+"""The loss of the duels: objectives of many binary problems, their gradients and Hessians.
+
+Problem q has the coefficients w_q of shape (d,), the last one the intercept if there is one, and
+
+    f_q(w) = ½ Σ_j penalty_j w_j² + Σ_i scale_iq log(1 + exp(−s_iq xᵢ·w)),
+
+where s_iq = ±1 is the side of row i in problem q; a row without a side in q has no term. A group of
+m rows and its q problems are one matrix product: *folded margins* z = s · (W Xᵀ), shape (q, m),
+which are positive where the row is on its right side. With p = 1 / (1 + exp(z)) the probability of
+the wrong side,
+
+    ∇f_q = penalty · w − Σ_i scale_iq s_iq p_iq xᵢ
+    ∇²f_q = diag(penalty) + Σ_i scale_iq p_iq (1 − p_iq) xᵢ xᵢᵀ.
+
+The functions here return what the rows of one `GroupBatch` contribute; the penalty is the solver's
+task. `scale p (1 − p)` is called the *curvature* of a row. Nothing is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from duelrank.duels.logistic._batch import Floats, GroupBatch
+
+# A row with such a margin no longer matters. Far beyond it, single precision gets slow (its numbers
+# are subnormal), and in the end exp overflows.
+LARGEST_MARGIN = 50.0
+
+
+def folded_margins(batch: GroupBatch, coef: Floats, dtype: type) -> Floats:
+    """Return s · (W Xᵀ) for the problems of a batch, shape (g, q, m)."""
+    own = coef[batch.problems]
+    own *= batch.side[..., np.newaxis]
+    folded = along_rows(own.astype(dtype, copy=False), batch.rows(dtype))
+    if batch.row_sides is not None:
+        folded *= batch.row_sides
+    return folded
+
+
+def wrong_side(margins: Floats, out: Floats | None = None) -> Floats:
+    """Return the probabilities of the wrong side, 1 / (1 + exp(z)), of folded margins z."""
+    wrong: Floats = np.minimum(margins, LARGEST_MARGIN, out=out)
+    np.exp(wrong, out=wrong)
+    wrong += 1
+    return np.reciprocal(wrong, out=wrong)
+
+
+def loss(batch: GroupBatch, wrong: Floats) -> Floats:
+    """Return Σ_i scale log(1 + exp(−z)) per problem, (g, q), from the probabilities p.
+
+    A row counts for 21 at most, and in single precision for nothing beyond a margin of 17. That is
+    good enough to compare decrements with. Without row weights, the logarithm of a product of four
+    takes the place of four logarithms.
+    """
+    right = np.subtract(1, wrong)
+    np.maximum(right, 1e-9, out=right)
+    if batch.row_weights is not None:
+        return -batch.scale * np.einsum("gqm,gm->gq", np.log(right), batch.row_weights)
+    quarter = right.shape[2] // 4
+    product = right[:, :, :quarter] * right[:, :, quarter : 2 * quarter]
+    product *= right[:, :, 2 * quarter : 3 * quarter]
+    product *= right[:, :, 3 * quarter : 4 * quarter]
+    total = np.log(product, out=product).sum(axis=2)
+    total += np.log(right[:, :, 4 * quarter :]).sum(axis=2)
+    return -batch.scale * total
+
+
+def gradient(batch: GroupBatch, wrong: Floats) -> Floats:
+    """Return the rows' part of the gradients, −Σ_i scale s p xᵢ, shape (g, q, d)."""
+    if batch.row_weights is not None:
+        wrong = wrong * batch.row_weights[:, np.newaxis].astype(wrong.dtype)
+    if batch.row_sides is not None:
+        wrong = wrong * batch.row_sides
+    part = against_rows(wrong, batch.rows(wrong.dtype.type))
+    part *= -(batch.scale * batch.side)[..., np.newaxis]
+    return part
+
+
+def curvature(batch: GroupBatch, wrong: Floats) -> Floats:
+    """Return scale p (1 − p) in single precision, shape (g, q, m)."""
+    wrong = wrong.astype(np.float32, copy=False)
+    curvatures: Floats = wrong - wrong * wrong
+    curvatures *= batch.scale.astype(np.float32)[..., np.newaxis]
+    if batch.row_weights is not None:
+        curvatures *= batch.row_weights[:, np.newaxis].astype(np.float32)
+    return curvatures
+
+
+def slopes_after(batch: GroupBatch, margins: Floats, change: Floats, step: Floats) -> Floats:
+    """Return the slopes of the losses along directions after steps, (g, q).
+
+    Parameters
+    ----------
+    batch : GroupBatch
+        The rows.
+    margins, change : ndarrays of shape (g, q, m)
+        Folded margins of the coefficients and of the directions.
+    step : ndarray of shape (Q,)
+        Length of every problem's step.
+    """
+    wrong: Floats = change * step[batch.problems][..., np.newaxis].astype(change.dtype)
+    wrong += margins
+    wrong_side(wrong, out=wrong)
+    if batch.row_weights is not None:
+        wrong *= batch.row_weights[:, np.newaxis].astype(change.dtype)
+    return -batch.scale * np.einsum("gqm,gqm->gq", wrong, change)
+
+
+def hessian_times(batch: GroupBatch, curvatures: Floats, directions: Floats) -> Floats:
+    """Return the rows' part of Hessians times directions, Σ_i scale p(1−p) (xᵢ·v) xᵢ."""
+    along = along_rows(directions, batch.single)
+    along *= curvatures
+    return against_rows(along, batch.single)
+
+
+def hessian_diagonal(batch: GroupBatch, curvatures: Floats) -> Floats:
+    """Return the rows' part of the diagonals of Hessians, Σ_i scale p(1−p) xᵢ², (g, q, d)."""
+    rows = batch.single
+    squares = rows * rows if isinstance(rows, np.ndarray) else rows.power(2)
+    return against_rows(curvatures, squares)
+
+
+def hessian(rows: Floats, curvatures: Floats, negligible: float) -> Floats:
+    """Return a group's part of one problem's Hessian, (d, d), from its curvatures (m,).
+
+    Rows whose curvature is not above `negligible` are left out: this is for a preconditioner.
+    """
+    kept = np.flatnonzero(curvatures > negligible)
+    rows = rows[kept]
+    rows *= np.sqrt(curvatures[kept, np.newaxis])
+    with np.errstate(invalid="ignore"):
+        part: Floats = rows.T @ rows  # of one and the same array: half the work
+    return part
+
+
+# A small product may load what lies beyond its arrays into lanes that nobody reads, and the
+# processor then flags an invalid operation that never was. So products ignore that flag; the solver
+# finds what is really not finite.
+
+
+def along_rows(vectors: Floats, rows: Any) -> Floats:
+    """Return vectors · rowsᵀ, (g, q, d) times (g, d, m)."""
+    if isinstance(rows, np.ndarray):
+        with np.errstate(invalid="ignore"):
+            return vectors @ rows.transpose(0, 2, 1)
+    return np.ascontiguousarray((rows @ vectors[0].T).T)[np.newaxis]
+
+
+def against_rows(values: Floats, rows: Any) -> Floats:
+    """Return values · rows, (g, q, m) times (g, m, d)."""
+    if isinstance(rows, np.ndarray):
+        with np.errstate(invalid="ignore"):
+            return values @ rows
+    return np.ascontiguousarray((rows.T @ values[0].T).T)[np.newaxis]

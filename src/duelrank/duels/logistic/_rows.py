@@ -1,0 +1,98 @@
+"""Training rows as the logistic engines take them, and their parameters, checked."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank._parameters import check_count, check_positive
+from duelrank.duels._sides import check_rows
+from duelrank.duels.logistic._batch import Floats
+
+
+class TrainingRows(NamedTuple):
+    """Rows to learn from.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n, n_features)
+        The points.
+    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K)
+        Codes, or ranks in which equal ones and NaN say nothing.
+    weights : ndarray of shape (n,), or None
+        Weights of the rows.
+    n_classes : int
+        Number of labels K.
+    """
+
+    X: Any
+    feedback: NDArray[Any]
+    weights: Floats | None
+    n_classes: int
+
+    def with_weight(self) -> TrainingRows:
+        """Leave out the rows that weigh nothing."""
+        if self.weights is None or self.weights.all():
+            return self
+        return self.only(self.weights > 0)
+
+    def only(self, which: NDArray[Any]) -> TrainingRows:
+        """Return some of the rows, by number or mask."""
+        weights = None if self.weights is None else self.weights[which]
+        return TrainingRows(self.X[which], self.feedback[which], weights, self.n_classes)
+
+    @classmethod
+    def concatenated(cls, parts: list[TrainingRows]) -> TrainingRows:
+        """Put rows together, all of them with weights or none."""
+        weights = [part.weights for part in parts if part.weights is not None]
+        return cls(
+            np.concatenate([part.X for part in parts]),
+            np.concatenate([part.feedback for part in parts]),
+            np.concatenate(weights) if weights else None,
+            parts[0].n_classes,
+        )
+
+
+class Settings(NamedTuple):
+    """The parameters that matter to the solver of a logistic engine; class weights by code."""
+
+    C: float
+    fit_intercept: bool
+    class_weight: Any
+    tol: float
+    max_iter: int
+    working_memory: float
+    checkpoint: Any = None
+    checkpoint_every: int = 5
+
+
+def check_settings(engine: Any) -> None:
+    """Check the parameters that all logistic engines share."""
+    check_positive("tol", engine.tol)
+    check_positive("working_memory", engine.working_memory)
+    check_count("max_iter", engine.max_iter)
+    weights = engine.class_weight
+    if not (weights is None or weights == "balanced" or isinstance(weights, dict)):
+        raise ValueError(f"class_weight must be None, 'balanced' or a dictionary, got {weights!r}.")
+    if isinstance(weights, dict):
+        for weight in weights.values():
+            check_positive("class_weight", weight)
+    if engine.dtype is not None and np.dtype(engine.dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be None, 'float32' or 'float64', got {engine.dtype!r}.")
+
+
+def check_training_rows(
+    engine: Any, X: Any, feedback: Any, n_classes: int, sample_weight: Any
+) -> TrainingRows:
+    """Validate the arguments of a fit: rows, dense or sparse, their feedback, and weights if any.
+
+    Rows that weigh nothing are still there.
+    """
+    dtype = (np.float64, np.float32) if engine.dtype is None else np.dtype(engine.dtype)
+    rows = check_rows(
+        engine, X, feedback, n_classes, sample_weight, accept_sparse="csr", dtype=dtype
+    )
+    weights = None if sample_weight is None else rows.weights
+    return TrainingRows(rows.X, rows.feedback, weights, n_classes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from duelrank._intervals import wilson_interval
 from duelrank._parameters import check_choice
 
 __all__ = [
@@ -102,23 +103,14 @@ def bins(
     )
     kept = counts > 0
     frequency = np.clip(came[kept] / counts[kept], 0, 1)
+    effective_size = counts[kept] ** 2 / squares[kept]  # Kish's, of weighted statements
     return (
         np.clip(means[kept] / counts[kept], 0, 1),
         frequency,
         counts[kept],
         np.stack([edges[:-1], edges[1:]], axis=1)[kept],
-        _wilson(frequency, counts[kept] ** 2 / squares[kept]),
+        np.stack(wilson_interval(frequency, effective_size), axis=1),
     )
-
-
-def _wilson(frequency: Floats, n: Floats) -> Floats:
-    """Return Wilson's 95 % intervals, (n_bins, 2); n is Kish's effective sample size."""
-    z = 1.96
-    centre = (frequency + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * np.sqrt(frequency * (1 - frequency) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
-    # At 0 and 1 rounding may put the frequency a little outside.
-    low, high = np.minimum(centre - half, frequency), np.maximum(centre + half, frequency)
-    return np.stack([low.clip(0, 1), high.clip(0, 1)], axis=1)
 
 
 def _true_wins(eta: Floats, codes: NDArray[np.intp]) -> Floats:

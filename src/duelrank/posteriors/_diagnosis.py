@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from duelrank._batches import MARGIN_BATCH_BYTES as MARGIN_BLOCK_BYTES
+from duelrank._intervals import wilson_interval
 from duelrank._pairs import n_pairs, pairs
 from duelrank._sklearn import take_rows, unwrap
 from duelrank.posteriors._noise import massart_margin, noise_constant, noise_exponent
@@ -284,7 +284,9 @@ def _judge(
         if len(of_duel) > 0 and not np.isnan(of_duel[0]):
             columns[:, duel] = _noise_of(of_duel, exponent)
 
-    error, low, high = _wilson(n_errors, n_points)
+    n = np.where(n_points > 0, n_points, np.nan)
+    error = n_errors / n
+    low, high = wilson_interval(error, n)
     expected, estimate, standard_error, margin, constant = columns[:5]
     return Diagnosis(
         classes=classes,
@@ -309,21 +311,6 @@ def _noise_of(gaps: NDArray[np.floating], exponent: float | None) -> list[float]
     quantiles = np.quantile(gaps, GAP_QUANTILES)
     expected = (1 - gaps.mean(dtype=np.float64)) / 2
     return [expected, estimate, standard_error, massart_margin(gaps), constant, *quantiles]
-
-
-def _wilson(
-    n_errors: NDArray[np.int64], n_points: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the share of errors and the ends of Wilson's 95 % interval, NaN without points."""
-    z = 1.959963984540054
-    n = np.where(n_points > 0, n_points, np.nan)
-    share = n_errors / n
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
-    # At 0 and 1 the interval ends there; rounding may go a little beyond.
-    low = np.where(n_errors == 0, 0 * n, centre - half)
-    high = np.where(n_errors == n_points, 1 + 0 * n, centre + half)
-    return share, low, high
 
 
 def _number(value: float) -> str:

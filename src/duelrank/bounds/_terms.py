@@ -107,6 +107,7 @@ def _is_whole(numbers: Floats) -> NDArray[np.bool_]:
 
 
 def _n_duels(n_classes: Floats) -> Floats:
+    """Return the number of duels in floats: infinite where `_pairs.n_pairs` would overflow."""
     return n_classes * (n_classes - 1) / 2
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from duelrank._pairs import n_pairs
 from duelrank.tournaments._copeland import count_losses
 from duelrank.tournaments._coupling import posteriors_from_probabilities
 from duelrank.tournaments._feedback_arc_set import solve
@@ -131,8 +132,7 @@ def _lexicographic(
     """
     if ties not in ("probability", "feedback_arc_set"):
         return beats.astype(np.float64)
-    n_classes = beats.shape[-1]
-    one_duel = CERTAINTY_LEVELS * (n_classes * (n_classes - 1) // 2 + 1)
+    one_duel = CERTAINTY_LEVELS * (n_pairs(beats.shape[-1]) + 1)
     certainty = np.round(2 * CERTAINTY_LEVELS * np.maximum(evidence, 0))
     return beats * (one_duel + certainty)
 

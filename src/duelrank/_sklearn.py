@@ -20,7 +20,7 @@ from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _BaseComposition as Composition
 from sklearn.utils.validation import _check_method_params as take_metadata_rows
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, has_fit_parameter
 
 __all__ = [
     "CallbackSupportMixin",
@@ -39,6 +39,7 @@ __all__ = [
     "take_metadata_rows",
     "take_rows",
     "unwrap",
+    "weight_argument",
     "with_callbacks",
 ]
 
@@ -145,6 +146,17 @@ def check_sample_weight(sample_weight: Any, X: Any) -> NDArray[np.float64]:
     if not np.any(weights > 0):
         raise ValueError("sample_weight must be positive for at least one row; all are zero.")
     return weights
+
+
+def weight_argument(estimator: Any) -> str:
+    """Name the argument through which an estimator's fit takes sample weights."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    if isinstance(estimator, Pipeline) and has_fit_parameter(estimator[-1], "sample_weight"):
+        return f"{estimator.steps[-1][0]}__sample_weight"
+    raise ValueError(
+        f"sample_weight was given, but {type(estimator).__name__} does not support sample weights."
+    )
 
 
 def bootstrap_weights(forest: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:

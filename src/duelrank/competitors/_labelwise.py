@@ -13,11 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from duelrank._sklearn import take_rows
 from duelrank._threads import one_blas_thread
 from duelrank.competitors._embeddings import expected_places
-from duelrank.competitors._subestimators import (
-    CompetitorOverEstimator,
-    seeded_clones,
-    weight_argument,
-)
+from duelrank.competitors._subestimators import CompetitorOverEstimator, fit_weights, seeded_clones
 
 
 class LabelwiseRanker(CompetitorOverEstimator):
@@ -122,5 +118,5 @@ def _fit_label(
     own_weights = None if weights is None else weights[rows]
     with one_blas_thread():
         return regressor.fit(
-            take_rows(X, rows), places[rows], **weight_argument(regressor, own_weights)
+            take_rows(X, rows), places[rows], **fit_weights(regressor, own_weights)
         )

@@ -12,11 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from duelrank._classifiers import label_scores
 from duelrank._sklearn import take_rows
 from duelrank._threads import one_blas_thread
-from duelrank.competitors._subestimators import (
-    CompetitorOverEstimator,
-    seeded_clones,
-    weight_argument,
-)
+from duelrank.competitors._subestimators import CompetitorOverEstimator, fit_weights, seeded_clones
+from duelrank.rankers import label_scores
 
 
 class MulticlassRanker(CompetitorOverEstimator):
@@ -97,7 +94,7 @@ class MulticlassRanker(CompetitorOverEstimator):
         first_labels = np.unique(first)
         if len(first_labels) == 1:
             return {"first_labels_": first_labels, "estimator_": None}
-        argument = weight_argument(classifier, None if weights is None else weights[rows])
+        argument = fit_weights(classifier, None if weights is None else weights[rows])
         with one_blas_thread():
             classifier.fit(take_rows(X, rows), first, **argument)
         return {"first_labels_": first_labels, "estimator_": classifier}

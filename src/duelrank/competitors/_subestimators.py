@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
-from duelrank._sklearn import as_indexable, is_parameter
+from duelrank._sklearn import as_indexable, is_parameter, weight_argument
 from duelrank.competitors._competitor import Competitor
 
 
@@ -56,16 +54,8 @@ def seeded_clones(
     return clones
 
 
-def weight_argument(
+def fit_weights(
     estimator: Any, weights: NDArray[np.float64] | None
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the argument of an estimator's fit that carries the weights, if there are any."""
-    if weights is None:
-        return {}
-    if has_fit_parameter(estimator, "sample_weight"):
-        return {"sample_weight": weights}
-    if isinstance(estimator, Pipeline) and has_fit_parameter(estimator[-1], "sample_weight"):
-        return {f"{estimator.steps[-1][0]}__sample_weight": weights}
-    raise ValueError(
-        f"sample_weight was given, but {type(estimator).__name__} does not support sample weights."
-    )
+    """Return the weights as an argument of an estimator's fit; no argument if there are none."""
+    return {} if weights is None else {weight_argument(estimator): weights}

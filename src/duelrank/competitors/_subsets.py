@@ -15,11 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from duelrank._pairs import square
 from duelrank._sklearn import take_rows
 from duelrank._threads import one_blas_thread
-from duelrank.competitors._subestimators import (
-    CompetitorOverEstimator,
-    seeded_clones,
-    weight_argument,
-)
+from duelrank.competitors._subestimators import CompetitorOverEstimator, fit_weights, seeded_clones
 from duelrank.feedback import outcomes
 
 SIZES = (2, 3)
@@ -143,9 +139,7 @@ def _fit_subset(
         return None, net_wins
     own_weights = None if weights is None else weights[rows]
     with one_blas_thread():
-        classifier.fit(
-            take_rows(X, rows), np.ravel(codes), **weight_argument(classifier, own_weights)
-        )
+        classifier.fit(take_rows(X, rows), np.ravel(codes), **fit_weights(classifier, own_weights))
     return classifier, net_wins
 
 

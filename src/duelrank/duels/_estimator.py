@@ -8,17 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from duelrank._pairs import n_pairs, pairs
 from duelrank._progress import Progress
@@ -30,6 +24,7 @@ from duelrank._sklearn import (
     routing_enabled,
     take_metadata_rows,
     take_rows,
+    weight_argument,
     with_callbacks,
 )
 from duelrank._threads import one_blas_thread
@@ -227,7 +222,7 @@ class EstimatorDuels(Engine):
         weights = params.get("sample_weight")
         if routing_enabled() or weights is None:
             return params, weights
-        return {_weight_argument(self.estimator): weights}, weights
+        return {weight_argument(self.estimator): weights}, weights
 
     def _classifiers(self, n_duels: int) -> list[Any]:
         """Clone one classifier per duel, each with its own seed if there is one to draw from."""
@@ -319,14 +314,3 @@ def _set_class_weights(classifier: Any, first: int, second: int) -> None:
         if is_parameter(name, "class_weight") and isinstance(value, dict):
             sides = {0: value.get(first, 1.0), 1: value.get(second, 1.0)}
             classifier.set_params(**{name: sides})
-
-
-def _weight_argument(estimator: Any) -> str:
-    """Name the argument through which an estimator's fit takes sample weights."""
-    if has_fit_parameter(estimator, "sample_weight"):
-        return "sample_weight"
-    if isinstance(estimator, Pipeline) and has_fit_parameter(estimator[-1], "sample_weight"):
-        return f"{estimator.steps[-1][0]}__sample_weight"
-    raise ValueError(
-        f"sample_weight was given, but {type(estimator).__name__} does not support sample weights."
-    )

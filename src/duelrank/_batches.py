@@ -25,9 +25,7 @@ def batches(n_rows: int, most_rows: int) -> Iterator[slice]:
         yield slice(start, min(start + most_rows, n_rows))
 
 
-def margin_batches(
-    n_rows: int, n_classes: int, most_bytes: int = MARGIN_BATCH_BYTES
-) -> Iterator[slice]:
+def margin_batches(n_rows: int, n_classes: int, most_bytes: int | None = None) -> Iterator[slice]:
     """Cut n rows into slices whose margins, K × K doubles for a row, fit in so many bytes.
 
     Parameters
@@ -36,7 +34,8 @@ def margin_batches(
         Number of rows.
     n_classes : int
         Number of labels K.
-    most_bytes : int, default=2²⁷
-        Memory for the margins of a slice.
+    most_bytes : int, default=None
+        Memory for the margins of a slice; `MARGIN_BATCH_BYTES` by default.
     """
+    most_bytes = MARGIN_BATCH_BYTES if most_bytes is None else most_bytes
     return batches(n_rows, most_bytes // (8 * n_classes * n_classes))

@@ -334,3 +334,18 @@ def test_bad_query_points(flowers, estimator):
         ranker.predict_order(X[:0])
     with pytest.raises(ValueError, match="k must be an integer from 1 to 3, got 0"):
         ranker.predict_top(X, 0)
+
+
+@pytest.mark.parametrize("estimator", [None, StumpDuels(), SVC()])
+def test_own_duels_are_rows_of_the_tournaments(flowers, estimator, monkeypatch):
+    X, y = flowers
+    ranker = DuelRanker(estimator, random_state=0).fit(X, y)
+    tournament = ranker.tournament(X)
+    codes = np.searchsorted(ranker.classes_, y)
+    own = np.arange(len(X)), codes
+    monkeypatch.setattr("duelrank._batches.MARGIN_BATCH_BYTES", 7 * 8 * 3 * 3)
+    won, probabilities = ranker.own_duels(X, codes)
+    np.testing.assert_array_equal(won, tournament.beats[own])
+    np.testing.assert_allclose(probabilities, tournament.probabilities[own], atol=1e-12)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        ranker.own_duels(X, codes[1:])

@@ -21,9 +21,9 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from duelrank._batches import batches, margin_batches
-from duelrank._label_ranker import LabelRanker
-from duelrank._pairs import beats_from_square, duels_by_labels, n_pairs, square
+from duelrank._batches import margin_batches
+from duelrank._label_ranker import LabelRanker, encode
+from duelrank._pairs import beats_from_square, n_pairs, pairs, square
 from duelrank._parameters import check_choice
 from duelrank._sklearn import (
     CallbackSupportMixin,
@@ -302,41 +302,50 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
     def own_duels(
         self, X: Any, codes: NDArray[np.intp]
     ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
-        """Return the duels of every point's own label with each other label.
+        """Return the duels between every point's own label and each other label.
 
-        Of the K(K−1)/2 duels of a point only these K−1 are kept.
+        Only these K − 1 of a point's K(K−1)/2 duels are kept, so that many points fit in memory.
 
         Parameters
         ----------
         X : array-like with n rows
-            Query points.
+            Points whose labels are known.
         codes : ndarray of int, of shape (n,)
-            The points' own labels, as places in `classes_`.
+            Their own labels, as indices into `classes_`.
 
         Returns
         -------
         won : ndarray of bool, of shape (n, K)
-            Whether the own label wins its duel with label k; False for itself.
+            Whether the own label wins its duel with label k; False where k is the own label.
         probabilities : ndarray of float, of shape (n, K)
-            The probability that it wins, as precise as the engine gives it; 1/2 for itself.
+            Probability that the own label wins its duel with label k, one half where k is the own
+            label, in the engine's floating type. An engine without probabilities has numbers of
+            the same order here, as in `duelrank.tournaments.Tournaments`.
         """
         X = self._check_points(X)
         check_consistent_length(X, codes)
         n_classes = len(self.classes_)
-        numbers, signs = duels_by_labels(n_classes)
+        first, second = pairs(n_classes)
+        duel_of = np.zeros((n_classes, n_classes), dtype=np.intp)
+        duel_of[first, second] = duel_of[second, first] = np.arange(len(first))
+        own_is_second = np.tri(n_classes, k=-1, dtype=bool)
         place = np.argsort(self.label_order_)
         favoured = place[:, np.newaxis] < place  # who gets a duel of margin 0
-        won, chances = [], []
+        won, probabilities = [], []
         for rows in margin_batches(len(codes), n_classes):
-            margins, probabilities = self._ask_engine(take_rows(X, rows), with_probabilities=True)
             own = codes[rows]
-            margins = np.take_along_axis(margins, numbers[own], axis=1) * signs[own]
-            won.append(np.where(margins == 0, favoured[own], margins > 0))
-            chance = np.take_along_axis(probabilities, numbers[own], axis=1)
-            chance = np.where(signs[own] < 0, 1 - chance, chance)
-            chance[signs[own] == 0] = 0.5
-            chances.append(chance)
-        return np.concatenate(won), np.concatenate(chances)
+            duels, is_second = duel_of[own], own_is_second[own]
+            margins, chances = self._ask_engine(take_rows(X, rows), with_probabilities=True)
+            margins = np.take_along_axis(margins, duels, axis=1)
+            margins = np.where(is_second, margins, -margins)
+            wins = np.where(margins == 0, favoured[own], margins > 0)
+            chances = np.take_along_axis(chances, duels, axis=1)
+            chances = np.where(is_second, chances, 1 - chances)
+            against_itself = np.arange(len(own)), own
+            wins[against_itself], chances[against_itself] = False, 0.5
+            won.append(wins)
+            probabilities.append(chances)
+        return np.concatenate(won), np.concatenate(probabilities)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata to the duels."""

@@ -10,7 +10,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from duelrank import DuelRanker, LogisticDuels, StumpDuels, pairs
-from duelrank.posteriors import _diagnosis as diagnosis_module
 from duelrank.posteriors import (
     diagnose,
     duel_probabilities,
@@ -109,15 +108,25 @@ def test_pipelines_and_searches_are_looked_into(held_out):
     assert_same(diagnose(search.fit(X, y), X_test, y_test), plain)
 
 
-def test_points_in_blocks_are_judged_as_all_at_once(held_out, monkeypatch):
+def test_points_in_batches_are_judged_as_all_at_once(held_out, monkeypatch):
     X, X_test, y, y_test = held_out
-    ranker = DuelRanker(random_state=0).fit(X, y)
+    ranker = DuelRanker(_CountingDuels(), random_state=0).fit(X, y)
     whole = diagnose(ranker, X_test, y_test)
-    monkeypatch.setattr(diagnosis_module, "MARGIN_BLOCK_BYTES", 8 * 9 * 7)
-    blocks = diagnose(ranker, X_test, y_test)
+    assert ranker.duels_.n_asked == 1
+    monkeypatch.setattr("duelrank._batches.MARGIN_BATCH_BYTES", 8 * 9 * 7)
+    batches = diagnose(ranker, X_test, y_test)
+    assert ranker.duels_.n_asked == 1 + np.ceil(len(X_test) / 7)
     for name in ("n_points", "error"):
-        np.testing.assert_array_equal(getattr(blocks, name), getattr(whole, name))
-    np.testing.assert_allclose(blocks.gap_quantiles, whole.gap_quantiles)
+        np.testing.assert_array_equal(getattr(batches, name), getattr(whole, name))
+    np.testing.assert_allclose(batches.gap_quantiles, whole.gap_quantiles)
+
+
+class _CountingDuels(LogisticDuels):
+    n_asked = 0
+
+    def margins_and_probabilities(self, X):
+        self.n_asked += 1
+        return super().margins_and_probabilities(X)
 
 
 def test_duels_without_held_out_points_are_not_known(held_out):

@@ -16,14 +16,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from duelrank._intervals import wilson_interval
 from duelrank._pairs import n_pairs, pairs
-from duelrank._sklearn import take_rows, unwrap
+from duelrank._sklearn import unwrap
 from duelrank.posteriors._noise import massart_margin, noise_constant, noise_exponent
-from duelrank.rankers import DuelRanker
 from duelrank.rankings import codes_from_labels
 
 GAP_QUANTILES = (0.1, 0.5, 0.9)
@@ -213,7 +211,7 @@ def diagnose(estimator: Any, X: Any, y: Any, *, noise_exponent: float | None = N
     if hasattr(estimator, "fit"):
         check_is_fitted(estimator)  # before a pipeline is asked to transform, a search for its best
     ranker, X = unwrap(estimator, X)
-    if not isinstance(ranker, DuelRanker):
+    if not hasattr(ranker, "own_duels"):
         raise TypeError(
             "estimator must be a fitted DuelRanker, or a pipeline or search that ends in one; "
             f"got {type(ranker).__name__}."
@@ -222,40 +220,12 @@ def diagnose(estimator: Any, X: Any, y: Any, *, noise_exponent: float | None = N
     codes = codes_from_labels(y, ranker.classes_, "y")
     if len(codes) == 0:
         raise ValueError("y must hold the label of at least one held-out point, got none.")
-    gaps, won = _own_duels(ranker, X, codes)
+    won, probabilities = ranker.own_duels(X, codes)
+    # The floating type is kept: it tells which gaps are too small to be told from 0.
+    gaps = np.abs(2 * probabilities - 1)
+    if not hasattr(ranker.duels_, "probabilities"):
+        gaps[:] = np.nan
     return _judge(ranker.classes_, codes, gaps, won, noise_exponent)
-
-
-def _own_duels(
-    ranker: DuelRanker, X: Any, codes: NDArray[np.intp]
-) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
-    """Return the gap of every point's own label against each other one, and whether it won.
-
-    Of the P duels of a point only the K − 1 of its label are kept: two (n, K) arrays.
-    """
-    X = ranker._check_points(X)
-    check_consistent_length(X, codes)
-    n_classes = len(ranker.classes_)
-    first, second = pairs(n_classes)
-    duel_of = np.zeros((n_classes, n_classes), dtype=np.intp)
-    duel_of[first, second] = duel_of[second, first] = np.arange(n_pairs(n_classes))
-    speaks_for = np.sign(np.subtract.outer(np.arange(n_classes), np.arange(n_classes)))
-    place = np.argsort(ranker.label_order_)
-    favoured = place[:, np.newaxis] < place  # who gets a duel of margin 0
-
-    gaps, won = [], []
-    has_probabilities = hasattr(ranker.duels_, "probabilities")
-    for rows in gen_batches(len(codes), max(1, MARGIN_BLOCK_BYTES // (8 * n_classes**2))):
-        margins, probabilities = ranker._ask_engine(take_rows(X, rows), with_probabilities=True)
-        own = codes[rows]
-        margins = np.take_along_axis(margins, duel_of[own], axis=1) * speaks_for[own]
-        won.append(np.where(margins == 0, favoured[own], margins > 0))
-        # Their type is kept: it tells how small a gap can be told from 0.
-        chances = np.take_along_axis(probabilities, duel_of[own], axis=1)
-        gaps.append(
-            np.abs(2 * chances - 1) if has_probabilities else np.full(won[-1].shape, np.nan)
-        )
-    return np.concatenate(gaps), np.concatenate(won)
 
 
 def _judge(

@@ -18,7 +18,7 @@ from duelrank._sklearn import check_sample_weight, take_rows
 from duelrank._training import encode
 from duelrank.blocks import refuse_blocks
 from duelrank.feedback import reveals_nothing
-from duelrank.tournaments._aggregation import without_ties
+from duelrank.tournaments import without_ties
 
 
 class Competitor(LabelRanker):

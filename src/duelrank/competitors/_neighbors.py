@@ -10,9 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from duelrank._parameters import check_choice, check_count
 from duelrank.competitors._competitor import Competitor
-from duelrank.consensus._groups import duels_won_by_group
-from duelrank.consensus._medians import MEDIANS
-from duelrank.consensus._plackett_luce import early_ties, plackett_luce_weights
+from duelrank.consensus import MEDIANS, duels_won_by_group, early_ties, plackett_luce_weights
 
 BLOCK_BYTES = 2**26
 # Few rows rarely determine Plackett-Luce weights: every two labels also win a duel of each other

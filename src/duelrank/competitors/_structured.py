@@ -21,7 +21,7 @@ from duelrank.competitors._embeddings import (
     ranks_from_matrices,
 )
 from duelrank.feedback import outcomes
-from duelrank.tournaments._feedback_arc_set import solve
+from duelrank.tournaments import solve_feedback_arc_set
 
 DECODERS = {
     "kemeny": ("feedback_arc_set", "copeland", "borda"),
@@ -175,7 +175,7 @@ class StructuredRanker(Competitor):
             return beats_from_square(speaks_for).sum(axis=2) + _below_one(speaks_for.sum(axis=2))
         if self._decoder == "borda":
             return speaks_for.sum(axis=2)
-        order, _ = solve(np.maximum(speaks_for, 0))
+        order, _ = solve_feedback_arc_set(np.maximum(speaks_for, 0))
         return -np.argsort(order, axis=1).astype(np.float64)
 
 

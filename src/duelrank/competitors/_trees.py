@@ -12,8 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from duelrank._parameters import check_choice
 from duelrank.competitors._competitor import Competitor
 from duelrank.competitors._embeddings import expected_places
-from duelrank.consensus._groups import duels_won_by_cell
-from duelrank.consensus._medians import MEDIANS
+from duelrank.consensus import MEDIANS, duels_won_by_cell
 
 
 class RankingTree(Competitor):

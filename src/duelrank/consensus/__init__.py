@@ -25,3 +25,10 @@ from duelrank.consensus._medians import borda, copeland, kemeny
 from duelrank.consensus._plackett_luce import plackett_luce
 
 __all__ = ["borda", "copeland", "kemeny", "plackett_luce"]
+
+# For other rooms: kernels on plain arrays that check nothing.
+from duelrank.consensus._groups import duels_won_by_cell as duels_won_by_cell
+from duelrank.consensus._groups import duels_won_by_group as duels_won_by_group
+from duelrank.consensus._medians import MEDIANS as MEDIANS
+from duelrank.consensus._plackett_luce import early_ties as early_ties
+from duelrank.consensus._plackett_luce import plackett_luce_weights as plackett_luce_weights

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from duelrank.consensus._groups import Groups, check_groups, duels_won_by_group
 from duelrank.rankings import order_from_scores, ranks_from_order, ranks_from_scores
-from duelrank.tournaments._feedback_arc_set import MAX_SUBSETS_SIZE, solve
+from duelrank.tournaments import MAX_SUBSETS_SIZE, solve_feedback_arc_set
 
 # Sums of weights in another order differ by rounding. Scores are compared on a grid, a binary one,
 # as shares of few rankings lie on it or at least not halfway between two of its points.
@@ -271,7 +271,8 @@ def _kemeny(won: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.b
     # Whatever the order, the minority of every duel is lost or made up for: only the rest counts.
     majorities = np.maximum(_majorities(won), 0)
     rows = np.arange(len(won))[:, np.newaxis, np.newaxis]
-    inner, exact = solve(majorities[rows, start[:, :, np.newaxis], start[:, np.newaxis, :]])
+    in_order = majorities[rows, start[:, :, np.newaxis], start[:, np.newaxis, :]]
+    inner, exact = solve_feedback_arc_set(in_order)
     ranks = ranks_from_order(np.take_along_axis(start, inner, axis=1))
     return -ranks.astype(np.float64), exact
 

@@ -10,9 +10,7 @@ from sklearn.utils import check_random_state
 
 from duelrank._pairs import pairs
 from duelrank.rankings import ranks_from_scores
-from duelrank.tournaments._copeland import count_losses
-from duelrank.tournaments._coupling import check_probabilities
-from duelrank.tournaments._cycles import transitive_from_losses
+from duelrank.tournaments import check_probabilities, count_losses, transitive_from_losses
 
 
 def optimal_ranks(eta: ArrayLike) -> NDArray[np.int64]:

@@ -47,7 +47,14 @@ from duelrank.tournaments._aggregation import aggregate as aggregate
 from duelrank.tournaments._aggregation import copeland_from_wins as copeland_from_wins
 from duelrank.tournaments._aggregation import needs_expected_wins as needs_expected_wins
 from duelrank.tournaments._aggregation import soft_from_wins as soft_from_wins
+from duelrank.tournaments._aggregation import without_ties as without_ties
+from duelrank.tournaments._copeland import check_beats as check_beats
+from duelrank.tournaments._copeland import count_losses as count_losses
+from duelrank.tournaments._coupling import check_probabilities as check_probabilities
 from duelrank.tournaments._coupling import (
     posteriors_from_probabilities as posteriors_from_probabilities,
 )
 from duelrank.tournaments._coupling import project_onto_order as project_onto_order
+from duelrank.tournaments._cycles import transitive_from_losses as transitive_from_losses
+from duelrank.tournaments._feedback_arc_set import MAX_SUBSETS_SIZE as MAX_SUBSETS_SIZE
+from duelrank.tournaments._feedback_arc_set import solve_feedback_arc_set as solve_feedback_arc_set

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from duelrank._pairs import n_pairs
 from duelrank.tournaments._copeland import count_losses
 from duelrank.tournaments._coupling import posteriors_from_probabilities
-from duelrank.tournaments._feedback_arc_set import solve
+from duelrank.tournaments._feedback_arc_set import solve_feedback_arc_set
 
 AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
 TIES = ("probability", "feedback_arc_set", "random", "index")
@@ -54,14 +54,16 @@ def aggregate(
     if aggregation == "coupling":
         return _by_coupling(beats, evidence, ties)
     if aggregation == "feedback_arc_set":
-        order, exact = solve(_lexicographic(beats, evidence, ties))
+        order, exact = solve_feedback_arc_set(_lexicographic(beats, evidence, ties))
         return Outcome(_wins_of_order(order) + _tie_term(expected_wins(evidence)), exact)
     wins = beats.shape[-1] - 1 - count_losses(beats)
     if aggregation == "expected_wins":
         copeland, exact = aggregate(beats, evidence, "copeland", ties)
         return Outcome(soft_from_wins(copeland, expected_wins(evidence)), exact)
     if ties == "feedback_arc_set" and beats.shape[-1] > 2:
-        order, exact = solve(_inside_ties(_lexicographic(beats, evidence, ties), wins))
+        order, exact = solve_feedback_arc_set(
+            _inside_ties(_lexicographic(beats, evidence, ties), wins)
+        )
         return Outcome(wins + _tie_term(_wins_of_order(order)), exact)
     return Outcome(
         copeland_from_wins(wins, expected_wins(evidence), ties), np.ones(len(beats), dtype=bool)

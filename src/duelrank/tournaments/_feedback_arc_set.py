@@ -98,7 +98,7 @@ def feedback_arc_set(weights: ArrayLike) -> FeedbackArcSet:
             f"weights must be finite and not negative off the diagonal, got {array[wrong][0]}."
         )
     batch = array.reshape(-1, *array.shape[-2:])
-    order, exact = solve(batch)
+    order, exact = solve_feedback_arc_set(batch)
     placed = batch[np.arange(len(batch))[:, None, None], order[:, :, None], order[:, None, :]]
     cost = np.tril(placed, k=-1).sum(axis=(1, 2))
     shape = array.shape[:-2]
@@ -125,7 +125,9 @@ def feedback_arc_set_order(weights: ArrayLike) -> NDArray[np.intp]:
     return order
 
 
-def solve(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def solve_feedback_arc_set(
+    weights: NDArray[np.float64],
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Order (n, K, K) weights; kernel of `feedback_arc_set`.
 
     Of two labels that nothing tells apart, the one with the lower code comes first.

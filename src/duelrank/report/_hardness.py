@@ -195,7 +195,7 @@ def _share(value: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a number with the two digits that `Diagnosis` prints."""
+    """Write a number with two significant digits; `Diagnosis` prints three."""
     if np.isnan(value):
         return "?"
     if np.isinf(value):

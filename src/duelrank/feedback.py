@@ -4,11 +4,11 @@ A class label, a top-m list and a full ranking are all *feedback*, written as ra
 lower of two ranks wins the duel. Feedback may leave a duel open in two ways, and then the row *says
 nothing* about it: the two labels share a place (a tie), or one of them is not placed (NaN).
 
-A label that is not placed may still have lost. In a top-m list everything else comes *behind* what
-is listed; where labels are missing by accident, their places are *unknown*. Only the first kind has
-its places 1..m filled without a gap, and that is how the two are told apart unless the caller says
-which it is. What is missing by accident *and* numbered anew looks like a list: there only the
-caller can tell.
+A label that is not placed may still have lost. In a top-m list all other labels come *behind* those
+listed. Where labels are missing by accident, their places are *unknown*. Lists fill the places 1..m
+without a gap; rankings with labels missing by accident often have gaps. This tells the two apart,
+unless the caller says which it is. If labels are missing by accident and the others are numbered
+anew, rankings look like lists, and only the caller can tell.
 
 >>> import numpy as np
 >>> lists = np.array([[1, np.nan, np.nan], [2, np.nan, 1]])
@@ -34,7 +34,7 @@ from duelrank.rankings import as_rows, describe_row
 __all__ = ["Feedback", "check_feedback", "outcomes"]
 
 UNPLACED = ("auto", "behind", "unknown")
-# Of the rows that leave labels out, this share must have gaps to be taken for more than mistakes.
+# Gaps in a smaller share of the rows that leave labels out may be mistakes in lists.
 LEAST_SHARE_OF_GAPS = 0.25
 
 
@@ -69,8 +69,9 @@ def check_feedback(
 
         - "behind": behind all that are placed, as in top-m lists;
         - "unknown": anywhere; they are missing by accident;
-        - "auto": "behind" if the placed labels of every row fill the places 1..m, and "unknown" if
-          many rows that leave labels out have gaps; if only a few have, it is an error.
+        - "auto": looks at the rows that place some labels and leave others out. It is "behind" if
+          all of them fill the places 1..m without a gap, and "unknown" if a quarter of them or more
+          have gaps. In between it is an error.
     n_classes : int, default=None
         The expected K; any from 2 on by default.
     name : str, default="ranks"

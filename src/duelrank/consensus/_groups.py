@@ -43,7 +43,8 @@ def check_groups(ranks: ArrayLike, weights: ArrayLike | None, unplaced: str) -> 
     weights : array-like of shape (n,) or (g, n), or None
         Weights of the rankings, not negative; (n,) for all groups.
     unplaced : {"auto", "behind", "unknown"}
-        Where labels are that are not placed; "auto" looks at the rankings of all groups.
+        Where labels are that are not placed, as in `duelrank.feedback.check_feedback`; "auto" looks
+        at the rankings of all groups together.
 
     Returns
     -------

@@ -48,8 +48,10 @@ def borda(
     weights : array-like of shape (n,) or (g, n), default=None
         Weights of the rankings, not negative; 1 by default.
     unplaced : {"auto", "behind", "unknown"}, default="auto"
-        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere;
-        "auto" is "unknown" if some ranking of any group leaves a place vacant, else "behind".
+        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere.
+        "auto" looks at the rankings of all groups that leave labels out: it is "behind" if none of
+        them leaves a place vacant, and "unknown" if a quarter of them or more do. In between it is
+        an error.
     random_state : int, RandomState instance or None, default=None
         Draws the order of the labels that decides ties.
 
@@ -90,8 +92,10 @@ def copeland(
     weights : array-like of shape (n,) or (g, n), default=None
         Weights of the rankings, not negative; 1 by default.
     unplaced : {"auto", "behind", "unknown"}, default="auto"
-        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere;
-        "auto" is "unknown" if some ranking of any group leaves a place vacant, else "behind".
+        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere.
+        "auto" looks at the rankings of all groups that leave labels out: it is "behind" if none of
+        them leaves a place vacant, and "unknown" if a quarter of them or more do. In between it is
+        an error.
     random_state : int, RandomState instance or None, default=None
         Draws the order of the labels that decides ties.
 
@@ -136,8 +140,10 @@ def kemeny(
     weights : array-like of shape (n,) or (g, n), default=None
         Weights of the rankings, not negative; 1 by default.
     unplaced : {"auto", "behind", "unknown"}, default="auto"
-        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere;
-        "auto" is "unknown" if some ranking of any group leaves a place vacant, else "behind".
+        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere.
+        "auto" looks at the rankings of all groups that leave labels out: it is "behind" if none of
+        them leaves a place vacant, and "unknown" if a quarter of them or more do. In between it is
+        an error.
     random_state : int, RandomState instance or None, default=None
         Draws the order of the labels that decides ties.
 

@@ -60,9 +60,11 @@ def plackett_luce(
     weights : array-like of shape (n,) or (g, n), default=None
         Weights of the rankings, not negative; 1 by default.
     unplaced : {"auto", "behind", "unknown"}, default="auto"
-        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere, and
-        then the choices of the ranking are among its other labels; "auto" is "unknown" if some
-        ranking of any group leaves a place vacant, else "behind".
+        Where labels are that are not placed: behind all others, as in top-m lists, or anywhere. If
+        anywhere, a ranking's choices are among the labels that it places.
+        "auto" looks at the rankings of all groups that leave labels out: it is "behind" if none of
+        them leaves a place vacant, and "unknown" if a quarter of them or more do. In between it is
+        an error.
     penalty : float, default=0.0
         Adds two duels between every two labels, one won by each of them, with this weight. There is
         no maximum without it if some labels are never placed ahead of any of the others.

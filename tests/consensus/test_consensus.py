@@ -182,14 +182,14 @@ def test_duels_of_cells_are_those_of_groups(feedback, random):
     assert not alike[-1].any()
 
 
-def test_duels_of_many_groups_are_counted_block_by_block(rng, monkeypatch):
+def test_duels_of_many_groups_are_counted_batch_by_batch(rng, monkeypatch):
     ranks = random_ranks(rng, 7 * 4, 3).reshape(7, 4, 3).astype(float)
     weights = rng.random((7, 4))
     at_once = duels_won_by_group(ranks, weights), plackett_luce(ranks, weights, penalty=0.1)
-    monkeypatch.setattr("duelrank.consensus._groups.BLOCK_SIZE", 2 * 4 * 3)
-    in_blocks = duels_won_by_group(ranks, weights), plackett_luce(ranks, weights, penalty=0.1)
-    np.testing.assert_array_equal(at_once[0], in_blocks[0])
-    np.testing.assert_allclose(at_once[1], in_blocks[1], rtol=1e-9)
+    monkeypatch.setattr("duelrank.consensus._groups.BATCH_SIZE", 2 * 4 * 3)
+    in_batches = duels_won_by_group(ranks, weights), plackett_luce(ranks, weights, penalty=0.1)
+    np.testing.assert_array_equal(at_once[0], in_batches[0])
+    np.testing.assert_allclose(at_once[1], in_batches[1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("median", list(MEDIANS.values()))

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from duelrank._batches import batches
 from duelrank._parameters import check_choice, check_count
 from duelrank.competitors._competitor import Competitor
 from duelrank.consensus import MEDIANS, duels_won_by_group, early_ties, plackett_luce_weights
 
-BLOCK_BYTES = 2**26
+BATCH_BYTES = 2**26  # of the ranks of the neighbours of a batch
 # Few rows rarely determine Plackett-Luce weights: every two labels also win a duel of each other
 # that weighs as much as this share of an average row, were it the nearest one.
 PENALTY = 0.1
@@ -125,9 +126,13 @@ class NeighborsRanker(Competitor):
         weights = self._row_weights[neighbors]
         if self._weighting == "distance":
             weights = weights * _closeness(distances)
-        n_blocks = 1 + neighbors.size * self._ranks.shape[1] * 8 // BLOCK_BYTES
-        blocks = zip(np.array_split(neighbors, n_blocks), np.array_split(weights, n_blocks))
-        return np.concatenate([self._medians(self._ranks[rows], shares) for rows, shares in blocks])
+        bytes_of_a_point = 8 * neighbors.shape[1] * self._ranks.shape[1]
+        return np.concatenate(
+            [
+                self._medians(self._ranks[neighbors[batch]], weights[batch])
+                for batch in batches(len(neighbors), BATCH_BYTES // bytes_of_a_point)
+            ]
+        )
 
     def _medians(
         self, ranks: NDArray[np.float64], weights: NDArray[np.float64]

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from duelrank._batches import batches
 from duelrank.feedback import check_feedback
 
-# Small enough for a few arrays of it to stay in a processor's cache.
-BLOCK_SIZE = 2**17
+# Numbers in a batch: few enough for several such arrays to stay in a processor's cache.
+BATCH_SIZE = 2**17
 
 
 class Groups(NamedTuple):
@@ -94,12 +95,12 @@ def duels_won_by_group(
     n_groups, n_rows, n_classes = ranks.shape
     shares = np.broadcast_to(np.ones(n_rows), (n_groups, n_rows)) if weights is None else weights
     won = np.empty((n_groups, n_classes, n_classes))
-    for block in blocks(ranks.shape):
+    for batch in batches_of_groups(ranks.shape):
         # Labels along the first axis: comparisons run over contiguous rows. Places and their
         # halves are exact also in single precision, of which twice as many fit in a register.
-        places = np.ascontiguousarray(np.moveaxis(ranks[block], 2, 0), dtype=np.float32)
+        places = np.ascontiguousarray(np.moveaxis(ranks[batch], 2, 0), dtype=np.float32)
         for label, place in enumerate(places):
-            won[block, label] = np.einsum("kgn,gn->gk", place < places, shares[block])
+            won[batch, label] = np.einsum("kgn,gn->gk", place < places, shares[batch])
     return won
 
 
@@ -132,12 +133,10 @@ def duels_won_by_cell(
     return np.stack([sums @ (place[:, np.newaxis] < ranks) for place in ranks.T], axis=1)
 
 
-def blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+def batches_of_groups(shape: tuple[int, ...]) -> Iterator[slice]:
     """Cut g groups of n rankings of K labels into slices that are small enough for the cache."""
     n_groups, n_rows, n_classes = shape
-    at_once = max(1, BLOCK_SIZE // max(1, n_rows * n_classes))
-    for start in range(0, n_groups, at_once):
-        yield slice(start, start + at_once)
+    return batches(n_groups, BATCH_SIZE // max(1, n_rows * n_classes))
 
 
 def _check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from duelrank.consensus._groups import blocks, check_groups, duels_won_by_group
+from duelrank.consensus._groups import batches_of_groups, check_groups, duels_won_by_group
 from duelrank.rankings import describe_row
 
 MAX_STEPS = 200
@@ -117,9 +117,9 @@ def plackett_luce_weights(
     """
     fitted = np.empty((len(ranks), ranks.shape[2]))
     n_open = 0
-    for block in blocks(ranks.shape):
-        choices = _choices(ranks[block], None if weights is None else weights[block])
-        fitted[block], converged = _maximise(choices, penalty)
+    for batch in batches_of_groups(ranks.shape):
+        choices = _choices(ranks[batch], None if weights is None else weights[batch])
+        fitted[batch], converged = _maximise(choices, penalty)
         n_open += int(np.count_nonzero(~converged))
     if n_open:
         warnings.warn(

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
+from duelrank._batches import batches
 from duelrank._pairs import pairs
 from duelrank.tournaments._cycles import components_from_losses
 
@@ -34,7 +35,7 @@ MAX_SUBSETS_SIZE = 16
 MAX_MILP_SIZE = 24
 # A limit of nodes and not of seconds: the same input gives the same order on every machine.
 MILP_NODES = 200
-WORKING_SET_BYTES = 2**25
+BATCH_BYTES = 2**25  # of the sums over subsets of a batch of components
 
 
 class FeedbackArcSet(NamedTuple):
@@ -191,16 +192,13 @@ def _order_by_subsets(weights: NDArray[np.float64]) -> NDArray[np.intp]:
     Σ_{u in S} weights[u, v] + loss(S without v). A set is the integer of its bits.
     """
     n_rows, size = weights.shape[:2]
-    rows_at_once = max(1, WORKING_SET_BYTES // (8 * size * 2**size))
+    most_rows = BATCH_BYTES // (8 * size * 2**size)
     return np.concatenate(
-        [
-            _order_by_subsets_at_once(weights[start : start + rows_at_once])
-            for start in range(0, n_rows, rows_at_once)
-        ]
+        [_order_batch_by_subsets(weights[batch]) for batch in batches(n_rows, most_rows)]
     )
 
 
-def _order_by_subsets_at_once(weights: NDArray[np.float64]) -> NDArray[np.intp]:
+def _order_batch_by_subsets(weights: NDArray[np.float64]) -> NDArray[np.intp]:
     n_rows, size = weights.shape[:2]
     n_sets = 2**size
     # first_loss[v, S] = Σ_{u in S} weights[u, v]: each label u doubles the sets known so far.

@@ -1,10 +1,9 @@
 """From the duels of a row to scores without ties: the aggregations and the tie policies.
 
-*Evidence* is what the duels know beyond who wins: ``evidence[i, a, b]`` is the probability that a
-beats b minus one half, exactly antisymmetric. What can be equal is compared after rounding, so that
-rounding errors decide nothing; and everything here prefers the lower code when nothing else does.
-That is how an order of the labels drawn at random comes in: the caller numbers the labels by that
-order first.
+*Evidence* is what the duels tell beyond who wins: ``evidence[i, a, b]`` is the probability that a
+beats b minus one half, exactly antisymmetric. Values that may be equal are rounded before they are
+compared, so that rounding errors decide nothing. Where nothing else decides, the lower code wins.
+Callers who want chance to decide number the labels by an order drawn at random.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
 TIES = ("probability", "feedback_arc_set", "random", "index")
 
 EVIDENCE_DECIMALS = 10  # of expected wins
-POSTERIOR_DECIMALS = 12  # the linear systems of coupling know no more
+POSTERIOR_DECIMALS = 12  # the linear systems of coupling are not more precise
 CERTAINTY_LEVELS = 10_000  # whole numbers, so that sums of certainties are exact
 
 
@@ -76,11 +75,11 @@ def copeland_from_wins(
     ties: str,
     label_order: NDArray[np.intp] | None = None,
 ) -> NDArray[np.float64]:
-    """Score by duels won, ties by duels that can be expected to be won, or by the label order.
+    """Score by duels won, ties by the expected number of wins or by the label order.
 
-    These two counts are all that "copeland" needs, except with ties by feedback arc set: an engine
-    that can count need not spell out its tournaments. Two labels never tie, so there the expected
-    wins only say how sure the duel is. The label order is that of the codes by default.
+    An engine that can count both need not build its tournaments, unless ties go by feedback arc
+    set. With K = 2 there are no ties, and the expected wins only say how sure the duel is. The
+    label order is that of the codes by default.
     """
     n_classes = wins.shape[-1]
     place = np.arange(n_classes) if label_order is None else np.argsort(label_order)
@@ -94,7 +93,7 @@ def copeland_from_wins(
 def soft_from_wins(
     copeland: NDArray[np.float64], expected: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Score by duels that can be expected to be won; equal ones go by their Copeland scores."""
+    """Score by the expected number of wins; equal ones go by their Copeland scores."""
     expected = np.round(expected, EVIDENCE_DECIMALS)
     return _decreasing_along(expected, np.lexsort((-copeland, -expected), axis=-1))
 

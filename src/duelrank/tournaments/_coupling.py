@@ -86,8 +86,8 @@ def project_onto_order(
     """Return the closest posteriors that decrease strictly along the given order.
 
     Rows that already decrease stay as they are. The others are projected isotonically (least
-    squares, non-increasing along `order`), and what is equal then is told apart by mixing in a
-    billionth of a distribution that decreases along the order.
+    squares, non-increasing along `order`). Then a billionth of a distribution that decreases along
+    the order is mixed in, so that no two values are equal.
     """
     along = np.take_along_axis(posteriors, order, axis=-1)
     disagree = ~(along[:, 1:] < along[:, :-1]).all(axis=-1)

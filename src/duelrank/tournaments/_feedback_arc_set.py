@@ -4,9 +4,9 @@
 the number of duels that the order contradicts; reversing these is the smallest change that
 makes the tournament transitive (the minimum feedback arc set).
 
-Any pair on its own wants its heavier direction. These wishes form a tournament, and only inside
-its components of three or more labels do they contradict each other. So every row is cut into
-components, equal ones are solved once, and each is solved by the first method that can:
+Two labels on their own are best placed in the direction that weighs more. These directions form a
+tournament, and they contradict each other only inside its components of three or more labels. So
+every row is cut into components. Equal components are solved once, by the first method that can:
 
 - up to 16 labels: dynamic programming over subsets, all components of one size together, exact;
 - up to 24 labels: a mixed integer program (``scipy.optimize.milp``), exact (to the solver's
@@ -69,8 +69,8 @@ def feedback_arc_set(weights: ArrayLike) -> FeedbackArcSet:
     Returns
     -------
     result : FeedbackArcSet
-        Named tuple of order, cost and exact. Among equally good orders up to 16 labels the
-        first one in the dictionary is returned.
+        Named tuple of order, cost and exact. Of equally good orders of up to 16 labels, the
+        lexicographically first one is returned.
 
     Examples
     --------
@@ -137,9 +137,9 @@ def solve_feedback_arc_set(
     gain = weights - np.swapaxes(weights, 1, 2)
     # For the decomposition an even pair may point either way: both orders cost the same.
     lower = np.tri(n_classes, k=-1, dtype=bool)
-    wishes = np.where(lower, gain > 0, gain >= 0)
-    wishes[:, np.arange(n_classes), np.arange(n_classes)] = False
-    component = components_from_losses(wishes.sum(axis=1, dtype=np.int64))
+    preferred = np.where(lower, gain > 0, gain >= 0)
+    preferred[:, np.arange(n_classes), np.arange(n_classes)] = False
+    component = components_from_losses(preferred.sum(axis=1, dtype=np.int64))
     order = np.argsort(component, axis=1, kind="stable")
     exact = np.ones(n_rows, dtype=bool)
 
@@ -260,7 +260,7 @@ def _order_by_milp(weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], bool
         violated = (around < -1e-6) | (around > 1 + 1e-6)
         if not violated.any() and np.all(np.abs(x - np.round(x)) < 1e-6):
             break
-        # Once the relaxation has no more to say, ask for integers.
+        # Once the solution of the relaxation goes around in no triangle, ask for integers.
         integral = integral or not violated.any()
         active |= violated
         rows = np.repeat(np.arange(active.sum(), dtype=np.int32), 3)

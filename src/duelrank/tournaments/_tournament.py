@@ -33,8 +33,8 @@ class Tournaments:
         ``beats[i, a, b]``: label a wins its duel with b.
     probabilities : ndarray of float, of shape (n, K, K)
         Probability that a beats b; one half on the diagonal. From engines without
-        probabilities, 1/2 + m / (2 + 2|m|) with m the margin, which is no probability. A
-        classifier whose probabilities contradict its margins loses duels by its margins.
+        probabilities, 1/2 + m / (2 + 2|m|) with m the margin, which is no probability. Where
+        a classifier's probabilities contradict its margins, the margins decide who wins.
     scores : ndarray of float, of shape (n, K)
         Higher is better; their descending order is the ranking.
     exact : ndarray of bool, of shape (n,)
@@ -70,7 +70,7 @@ class Tournaments:
 
     @property
     def is_transitive(self) -> NDArray[np.bool_]:
-        """Whether the duels of the point contradict each other nowhere, (n,)."""
+        """Whether the duels of the point have no cycle, (n,)."""
         transitive: NDArray[np.bool_] = transitive_from_losses(self.losses)
         return transitive
 

@@ -10,8 +10,8 @@ every group has a consensus of its own. Rankings may be partial, tied and weight
 - `kemeny`: the ranking that contradicts the fewest of the duels, the median for Kendall's distance;
 - `plackett_luce`: weights of the labels under which the rankings are most probable.
 
-A consensus must be decided where the rankings do not: what is left of ties goes by an order of the
-labels drawn from `random_state`, one for all groups, and never by their index.
+A consensus has no ties. Labels that the rankings leave tied go by an order of the labels that is
+drawn from `random_state`, one for all groups, and never by their index.
 
 >>> ranks = [[1, 2, 3], [1, 3, 2], [2, 3, 1]]
 >>> borda(ranks)

@@ -1,4 +1,4 @@
-"""Groups of rankings: what is checked once, and who is ahead of whom in them."""
+"""Groups of rankings: their checks, and how often a label is ahead of another one."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def duels_won_by_group(
     shares = np.broadcast_to(np.ones(n_rows), (n_groups, n_rows)) if weights is None else weights
     won = np.empty((n_groups, n_classes, n_classes))
     for batch in batches_of_groups(ranks.shape):
-        # Labels along the first axis: comparisons run over contiguous rows. Places and their
-        # halves are exact also in single precision, of which twice as many fit in a register.
+        # Labels are along the first axis, so that comparisons run over contiguous rows. Places and
+        # half places are exact in single precision, and twice as many of them fit in a register.
         places = np.ascontiguousarray(np.moveaxis(ranks[batch], 2, 0), dtype=np.float32)
         for label, place in enumerate(places):
             won[batch, label] = np.einsum("kgn,gn->gk", place < places, shares[batch])
@@ -110,7 +110,7 @@ def duels_won_by_cell(
     n_cells: int,
     weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Sum the same where groups differ in size, and every ranking names its own.
+    """Sum the same for groups of different sizes, given the group of every ranking.
 
     Parameters
     ----------

@@ -1,9 +1,8 @@
-"""Rankings in the middle of others, all read off the duels that labels win.
+"""Medians of rankings, computed from the duels that labels win.
 
-The public functions take rankings. Their kernels, `MEDIANS` by name, take ``won`` (g, K, K),
-whichever way it was summed, and score the labels: the descending order of the scores is the median.
-Of labels with equal scores the lower code is ahead, so whoever calls them numbers the labels by an
-order that was drawn.
+The public functions take rankings. Their kernels, `MEDIANS`, take ``won`` (g, K, K) and score the
+labels; the descending order of the scores is the median. Of labels with equal scores the lower code
+is ahead, so callers number the labels by an order drawn at random.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from duelrank.consensus._groups import Groups, check_groups, duels_won_by_group
 from duelrank.rankings import order_from_scores, ranks_from_order, ranks_from_scores
 from duelrank.tournaments import MAX_SUBSETS_SIZE, solve_feedback_arc_set
 
-# Sums of weights in another order differ by rounding. Scores are compared on a grid, a binary one,
-# as shares of few rankings lie on it or at least not halfway between two of its points.
+# Sums of the same weights in another order differ by rounding errors, so scores are rounded to a
+# grid. The grid is binary: shares of few rankings lie on it, or at least not halfway between two of
+# its points.
 GRID = 2.0**33
 # Majorities below this share of the weight are rounding errors of weights that cancel out.
 NEGLIGIBLE = 1e-12
@@ -36,9 +36,10 @@ def borda(
 ) -> NDArray[np.int64]:
     """Rank labels by the share of duels that they win.
 
-    The score of a label is the sum over all others of the share of the rankings that place it
-    ahead, among those that tell; one half if none does. For full rankings this is the order of the
-    mean ranks (Borda's count). Labels that are missing at random bias nothing.
+    The score of a label is a sum over all other labels: the share of rankings that place it ahead
+    of the other one, among those that compare the two; one half if none does. For full rankings
+    this is the order of the mean ranks (Borda's count). Labels that are missing at random cause no
+    bias.
 
     Parameters
     ----------
@@ -129,8 +130,9 @@ def kemeny(
 
     For full rankings it has the smallest sum of Kendall distances to them. It is exact as far as
     `duelrank.tournaments.feedback_arc_set` is: always up to 16 labels, and for more of them unless
-    the majorities go round in a large cycle; a warning tells. Of rankings that contradict equally
-    many, the first one is returned in the dictionary whose alphabet is the order of `borda`.
+    the majorities go round in a large cycle; then there is a warning. Of rankings that contradict
+    equally few duels, the lexicographically first one is returned, with the labels numbered in the
+    order of `borda`.
 
     Parameters
     ----------
@@ -274,7 +276,7 @@ def _majorities(won: NDArray[np.float64]) -> NDArray[np.float64]:
 def _kemeny(won: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the scores, and which orders are proved to be optimal."""
     start = order_from_scores(borda_scores(won))
-    # Whatever the order, the minority of every duel is lost or made up for: only the rest counts.
+    # Every order contradicts at least the minority of every duel: only the rest counts.
     majorities = np.maximum(_majorities(won), 0)
     rows = np.arange(len(won))[:, np.newaxis, np.newaxis]
     in_order = majorities[rows, start[:, :, np.newaxis], start[:, np.newaxis, :]]

@@ -31,12 +31,12 @@ from duelrank.consensus._groups import batches_of_groups, check_groups, duels_wo
 from duelrank.rankings import describe_row
 
 MAX_STEPS = 200
-# A step as narrow as this is the last one: it is still taken, and doubles the digits. Where next to
-# nothing holds a label, rounding errors keep steps wide; then it is the last one if it gains so
-# little, as a share of the log-likelihood's total weight.
+# A step as narrow as this is the last one; it is still taken, and doubles the number of digits.
 NARROW = 1e-7
+# Where hardly anything determines a label's weight, rounding errors keep steps wide. There the last
+# step is one that gains no more than this share of the log-likelihood's total weight.
 NO_GAIN = 1e-18
-# Keeps matrices from being singular where labels hang together by less than rounding errors.
+# Keeps matrices regular where labels are connected by less than rounding errors.
 RIDGE = 1e-15
 # A weight of e^−300 can still be squared and inverted.
 LOWEST = -300.0
@@ -132,7 +132,7 @@ def plackett_luce_weights(
 
 
 def early_ties(ranks: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Find ties before the end of a ranking: the likelihood of its choices is not told.
+    """Find ties before the end of a ranking, for which its likelihood is not defined.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def early_ties(ranks: NDArray[np.float64]) -> NDArray[np.bool_]:
     Returns
     -------
     tied : ndarray of bool, of shape (n, K − 1)
-        Whether the labels at two places in a row, counted from the first, are tied like that.
+        ``tied[i, r]``: whether the labels at places r + 1 and r + 2 of row i have such a tie.
     """
     in_order = np.sort(ranks, axis=1)
     last = np.fmax.reduce(ranks, axis=1, keepdims=True, initial=0)
@@ -189,8 +189,8 @@ def _maximise(choices: _Choices, penalty: float) -> tuple[NDArray[np.float64], N
     for _ in range(MAX_STEPS):
         gradient, curvature = _derivatives(theta, choices, penalty)
         curvature[:, diagonal, diagonal] *= 1 + RIDGE
-        # f does not change along a constant, so one label may stay where it is: held by the matrix
-        # itself and not by an added constant, small curvatures of other labels keep their digits.
+        # f does not change if all θ move by the same amount, so one label is held in place by
+        # doubling its diagonal entry. An added constant would cost small curvatures their digits.
         held = curvature[:, diagonal, diagonal].argmax(axis=1)
         curvature[groups, held, held] *= 2
         step = np.linalg.solve(curvature, gradient[:, :, np.newaxis])[:, :, 0]

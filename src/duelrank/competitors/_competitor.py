@@ -1,7 +1,7 @@
 """What competitors share: any feedback in, scores without ties out, no label favoured.
 
 A competitor says how it learns and how it scores. It sees the labels numbered by an order drawn at
-fit, so wherever it prefers the lower of two codes, chance does.
+fit. So where it prefers the lower of two codes, chance decides.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from duelrank.tournaments import without_ties
 class Competitor(LabelRanker):
     """Parent of the competitors: children have `_learn`, `_scores` and these parameters.
 
-    ``_learn(X, ranks, weights, rng)`` gets the rows that say something and weigh something, their
-    ranks as in `Feedback`, and weights or None. It returns the attributes that were learned and
-    sets none of them: a fit that fails leaves the ranker as it was. ``_scores(X)`` returns (n, K)
-    scores; equal ones are decided here. The columns of both follow `label_order_`.
+    ``_learn(X, ranks, weights, rng)`` gets the rows that place some label ahead of another one and
+    have a positive weight, their ranks as in `Feedback`, and weights or None. It returns the
+    attributes that were learned and sets none of them: a fit that fails leaves the ranker as it
+    was. ``_scores(X)`` returns (n, K) scores; equal ones are told apart here. The columns of both
+    follow `label_order_`.
     """
 
     classes: Any

@@ -76,20 +76,21 @@ def lehmer_codes(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Returns
     -------
-    codes : ndarray of float, of shape (n, K)
+    lehmer : ndarray of float, of shape (n, K)
         Coordinate a is between 0 and a; whole for a full ranking.
     """
-    # The chance that an unknown label comes before a placed one is where that one is expected.
+    # An unknown label comes before a placed one with probability place / (K + 1), where place is
+    # the expected place of the placed one.
     depth = np.nan_to_num(expected_places(ranks) / (ranks.shape[1] + 1), nan=0.5)
     unknown = np.isnan(ranks)
-    codes = np.zeros(ranks.shape)
+    lehmer = np.zeros(ranks.shape)
     for a in range(1, ranks.shape[1]):
         own, others = ranks[:, [a]], ranks[:, :a]
         behind = (1.0 + (others > own) - (others < own)) / 2
         either_unknown = unknown[:, [a]] | unknown[:, :a]
         chance = 0.5 + depth[:, :a] - depth[:, [a]]
-        codes[:, a] = np.where(either_unknown, chance, behind).sum(axis=1)
-    return codes
+        lehmer[:, a] = np.where(either_unknown, chance, behind).sum(axis=1)
+    return lehmer
 
 
 def ranks_from_matrices(matrices: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -106,29 +107,29 @@ def ranks_from_matrices(matrices: NDArray[np.float64]) -> NDArray[np.int64]:
         The permutation matrices closest to these ones.
     """
     places = np.argmax(matrices, axis=2)
-    # Where no two labels want the same place, all get theirs.
+    # Where no two labels have the same best place, every label gets its best one.
     in_order = np.sort(places, axis=1)
     for i in np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1)):
         places[i] = linear_sum_assignment(matrices[i], maximize=True)[1]
     return places + 1
 
 
-def ranks_from_lehmer_codes(codes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round codes to those of rankings, and insert one label after the other where its code says.
+def ranks_from_lehmer_codes(lehmer: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round to Lehmer codes of rankings, and insert one label after the other where these say.
 
     Parameters
     ----------
-    codes : ndarray of float, of shape (n, K)
+    lehmer : ndarray of float, of shape (n, K)
         Any numbers.
 
     Returns
     -------
     ranks : ndarray of int, of shape (n, K)
-        The rankings whose codes are closest.
+        The rankings whose Lehmer codes are closest.
     """
-    highest = np.arange(codes.shape[1])
-    n_behind = np.clip(np.rint(codes), 0, highest).astype(np.int64)
-    ranks = np.empty(codes.shape, dtype=np.int64)
+    highest = np.arange(lehmer.shape[1])
+    n_behind = np.clip(np.rint(lehmer), 0, highest).astype(np.int64)
+    ranks = np.empty(lehmer.shape, dtype=np.int64)
     for a in highest:
         ranks[:, a] = a + 1 - n_behind[:, a]
         ranks[:, :a] += ranks[:, :a] >= ranks[:, [a]]
@@ -136,7 +137,7 @@ def ranks_from_lehmer_codes(codes: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 class _Spans(NamedTuple):
-    """Places, counted among the placed labels of a row, that a label shares with those tied."""
+    """The places that a label shares with those tied, counted among the placed labels of a row."""
 
     first: NDArray[np.int64]  # (n, K), 1 for labels without a place
     last: NDArray[np.int64]

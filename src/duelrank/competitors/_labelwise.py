@@ -19,9 +19,9 @@ from duelrank.competitors._subestimators import CompetitorOverEstimator, fit_wei
 class LabelwiseRanker(CompetitorOverEstimator):
     """Rank labels by their places, each regressed on its own.
 
-    A label's regressor is fitted on the rows that place it. What these leave open is averaged:
-    labels that are tied, such as those behind a top-m list, share their places evenly, and where m
-    of K labels are placed, place j counts as j (K + 1) / (m + 1).
+    A label's regressor is fitted on the rows that place it. Places that these rows leave open are
+    averaged: labels that are tied, such as those behind a top-m list, share their places evenly,
+    and where m of K labels are placed, place j counts as j (K + 1) / (m + 1).
 
     Cheng, Henzgen & Hüllermeier (2013) estimate the distribution of every label's place and assign
     the places for the least expected loss; here the mean place is regressed, and labels are sorted
@@ -46,7 +46,7 @@ class LabelwiseRanker(CompetitorOverEstimator):
     classes_ : ndarray of shape (K,)
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
-        Codes of the labels, the one favoured where nothing else decides first.
+        Codes of the labels. Of two labels that nothing else tells apart, the first one here wins.
     estimators_ : list of K regressors
         In the order of `label_order_`; None for a label that no row places.
     unplaced_ : {"behind", "unknown"}

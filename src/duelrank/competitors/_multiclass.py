@@ -19,8 +19,8 @@ from duelrank.rankers import label_scores
 class MulticlassRanker(CompetitorOverEstimator):
     """Rank labels by the scores of a classifier that is fitted to the first labels alone.
 
-    Of every row only the label ahead of all others that are placed is used; rows without one, where
-    labels share the first place, are left out. Labels that are never first come last.
+    It uses only the first label of every row. Rows in which labels share the first place are left
+    out. Labels that are never first come last.
 
     Parameters
     ----------
@@ -40,10 +40,10 @@ class MulticlassRanker(CompetitorOverEstimator):
     classes_ : ndarray of shape (K,)
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
-        Codes of the labels, the one favoured where nothing else decides first.
+        Codes of the labels. Of two labels that nothing else tells apart, the first one here wins.
     estimator_ : classifier or None
-        The fitted classifier, to whom labels are their places in `label_order_`; None if all rows
-        have the same first label.
+        The fitted classifier, whose classes are places in `label_order_`; None if all rows have
+        the same first label.
     first_labels_ : ndarray of int
         Places in `label_order_` of the labels that are first in some row.
     unplaced_ : {"behind", "unknown"}

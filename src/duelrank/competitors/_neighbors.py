@@ -14,8 +14,8 @@ from duelrank.competitors._competitor import Competitor
 from duelrank.consensus import MEDIANS, duels_won_by_group, early_ties, plackett_luce_weights
 
 BATCH_BYTES = 2**26  # of the ranks of the neighbours of a batch
-# Few rows rarely determine Plackett-Luce weights: every two labels also win a duel of each other
-# that weighs as much as this share of an average row, were it the nearest one.
+# Few rows rarely determine Plackett-Luce weights. So every label also wins a duel against every
+# other one, whose weight is this share of the weight of an average row that is the nearest one.
 PENALTY = 0.1
 
 
@@ -29,15 +29,15 @@ class NeighborsRanker(Competitor):
     Parameters
     ----------
     n_neighbors : int, default=10
-        How many rows; all of them if there are fewer. Distances are Euclidean: features of
-        different units want a ``StandardScaler`` in front.
+        How many rows; all of them if there are fewer. Distances are Euclidean: put a
+        ``StandardScaler`` in front of features of different units.
     weights : {"uniform", "distance"}, default="distance"
         Whether all neighbours count the same or by the inverse of their distance. Sample weights
         multiply either.
     consensus : {"borda", "copeland", "kemeny", "plackett_luce"}, default="borda"
-        Which median of the neighbours' rankings, as in `duelrank.consensus`; for "plackett_luce",
-        which takes no ties but those at the end of a ranking, the order of the weights with a
-        penalty of 0.1, sample weights being divided by their mean.
+        Which median of the neighbours' rankings, as in `duelrank.consensus`. "plackett_luce" is the
+        order of the labels' weights, fitted with a penalty of 0.1 after sample weights are divided
+        by their mean. It takes no ties but those at the end of a ranking.
     classes : array-like of shape (K,), default=None
         All labels, in the order of the columns of ranks; by default those that y names.
     unplaced : {"auto", "behind", "unknown"}, default="auto"
@@ -52,7 +52,7 @@ class NeighborsRanker(Competitor):
     classes_ : ndarray of shape (K,)
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
-        Codes of the labels, the one favoured where nothing else decides first.
+        Codes of the labels. Of two labels that nothing else tells apart, the first one here wins.
     unplaced_ : {"behind", "unknown"}
         Where labels without a place were taken to be.
     n_silent_rows_ : int

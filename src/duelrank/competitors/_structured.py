@@ -58,8 +58,8 @@ class StructuredRanker(Competitor):
         number of positive predictions, and "borda", by their sum.
     gamma : float or sequence of floats, default=(0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
         The kernel's g, or several to choose from, in units of 1 / (n_features · variance of X),
-        which scikit-learn calls "scale". Features of different units want a ``StandardScaler`` in
-        front. It is chosen on at most 1000 rows.
+        which scikit-learn calls "scale". Put a ``StandardScaler`` in front of features of different
+        units. It is chosen on at most 1000 rows.
     penalty : float or sequence of floats, default=(1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
         Weight of the squared norm of the coefficients, or several to choose from.
     n_components : int, default=1000
@@ -77,7 +77,7 @@ class StructuredRanker(Competitor):
     classes_ : ndarray of shape (K,)
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
-        Codes of the labels, the one favoured where nothing else decides first.
+        Codes of the labels. Of two labels that nothing else tells apart, the first one here wins.
     gamma_, penalty_ : float
         What was chosen.
     unplaced_ : {"behind", "unknown"}
@@ -162,7 +162,7 @@ class StructuredRanker(Competitor):
         }
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        # Rounded, as only chance may decide between rankings that are equally close.
+        # Rounded, so that chance and not a rounding error decides between equally close rankings.
         vectors = np.round(self._regression.predict(X), 10)
         n_classes = len(self.classes_)
         if self._embedding == "hamming":

@@ -54,7 +54,7 @@ class SubsetRanker(CompetitorOverEstimator):
     classes_ : ndarray of shape (K,)
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
-        Codes of the labels, the one favoured where nothing else decides first.
+        Codes of the labels. Of two labels that nothing else tells apart, the first one here wins.
     subsets_ : ndarray of int, of shape (number of subsets, size)
         Places in `label_order_` of the labels of every subset.
     estimators_ : list of classifiers
@@ -133,13 +133,15 @@ def _fit_subset(
     """Return the classifier of the orders of one subset, if needed, and every order's net wins."""
     signs = outcomes(ranks)
     rows = np.flatnonzero(~np.isnan(ranks).any(axis=1) & signs.any(axis=1))
-    orders, codes = np.unique(signs[rows], axis=0, return_inverse=True)
+    orders, order_of_row = np.unique(signs[rows], axis=0, return_inverse=True)
     net_wins = square(orders.astype(np.float64), ranks.shape[1]).sum(axis=2)
     if len(orders) < 2:
         return None, net_wins
     own_weights = None if weights is None else weights[rows]
     with one_blas_thread():
-        classifier.fit(take_rows(X, rows), np.ravel(codes), **fit_weights(classifier, own_weights))
+        classifier.fit(
+            take_rows(X, rows), np.ravel(order_of_row), **fit_weights(classifier, own_weights)
+        )
     return classifier, net_wins
 
 

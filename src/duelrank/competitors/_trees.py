@@ -20,7 +20,7 @@ class RankingTree(Competitor):
 
     The tree is grown on the places of all labels together (scikit-learn's multi-output regression
     tree): in a leaf the rows' places differ little. Places that a row leaves open are averaged as
-    by `LabelwiseRanker`, and those of unknown labels set to the label's mean.
+    by `LabelwiseRanker`, and places of unknown labels are set to the label's mean.
 
     Cheng, Hühn & Hüllermeier (2009) split by the likelihood of Mallows' model and Yu, Wan & Lee
     (2011) by the impurity of pairs or choices; here splits minimise the squared error of the
@@ -49,7 +49,7 @@ class RankingTree(Competitor):
     classes_ : ndarray of shape (K,)
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
-        Codes of the labels, the one favoured where nothing else decides first.
+        Codes of the labels. Of two labels that nothing else tells apart, the first one here wins.
     estimator_ : DecisionTreeRegressor
         The regression tree.
     unplaced_ : {"behind", "unknown"}
@@ -117,14 +117,14 @@ class RankingTree(Competitor):
 
 
 class RankingForest(Competitor):
-    """Rank labels by many trees' medians: by the mean place that these give them (Borda).
+    """Rank labels by the mean place that the medians of many trees give them (Borda).
 
     The trees are those of scikit-learn's random forest, grown as in `RankingTree` on rows drawn
-    with replacement; the median of a leaf is that of all rows that end up in it. It says nothing
-    about two labels that none of these rows compares: what counts is the number of labels that a
-    label is ahead of, minus those it is behind. Partial feedback wants larger leaves. Its
-    splits differ from those of Cheng, Hühn & Hüllermeier (2009) and Yu, Wan & Lee (2011) as those
-    of `RankingTree` do.
+    with replacement; the median of a leaf is that of all rows that end up in it. The median says
+    nothing about two labels that none of these rows compares. So a leaf scores a label by the
+    number of labels that it is ahead of, minus the number of those it is behind. Partial feedback
+    needs larger leaves. The splits differ from those of Cheng, Hühn & Hüllermeier (2009) and Yu,
+    Wan & Lee (2011) as those of `RankingTree` do.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class RankingForest(Competitor):
     classes_ : ndarray of shape (K,)
         The labels, sorted.
     label_order_ : ndarray of int, of shape (K,)
-        Codes of the labels, the one favoured where nothing else decides first.
+        Codes of the labels. Of two labels that nothing else tells apart, the first one here wins.
     estimator_ : RandomForestRegressor
         The regression forest.
     unplaced_ : {"behind", "unknown"}
@@ -216,8 +216,8 @@ class RankingForest(Competitor):
         ).fit(X, _complete_places(ranks, weights), sample_weight=weights)
         by_tree = []
         for tree, leaves in zip(forest.estimators_, forest.apply(X).T):
-            nodes, scores, told = _medians_of_leaves(leaves, ranks, weights, self.consensus)
-            ahead = told & (scores[:, :, np.newaxis] > scores[:, np.newaxis, :])
+            nodes, scores, compared = _medians_of_leaves(leaves, ranks, weights, self.consensus)
+            ahead = compared & (scores[:, :, np.newaxis] > scores[:, np.newaxis, :])
             net_wins = ahead.sum(axis=2, dtype=np.int32) - ahead.sum(axis=1, dtype=np.int32)
             by_tree.append(_by_node(tree, nodes, net_wins))
         return {"estimator_": forest, "_net_wins": by_tree}
@@ -255,14 +255,15 @@ def _medians_of_leaves(
     weights: NDArray[np.float64] | None,
     consensus: str,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the nodes that are leaves, (m,), their medians' scores, (m, K), and what is told.
+    """Return the nodes that are leaves, (m,), and of every leaf two arrays.
 
-    The last, (m, K, K), says which two labels are compared by some row of the leaf.
+    These are the scores of its median, (m, K), and whether some of its rows compares two labels,
+    (m, K, K).
     """
     nodes, cells = np.unique(leaves, return_inverse=True)
     won = duels_won_by_cell(ranks, cells, len(nodes), weights)
-    told = (won > 0) | (np.swapaxes(won, 1, 2) > 0)
-    return nodes, MEDIANS[consensus](won), told
+    compared = (won > 0) | (np.swapaxes(won, 1, 2) > 0)
+    return nodes, MEDIANS[consensus](won), compared
 
 
 def _by_node(

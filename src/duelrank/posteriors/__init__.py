@@ -1,8 +1,8 @@
-"""Posteriors: what is optimal when the label probabilities are known, and how hard to learn.
+"""Posteriors: what is optimal when the label probabilities are known, and how hard it is to learn.
 
 ``eta[i, k]`` is the probability of label k at point i, (n, K), or (K,) for one point. Only ratios
 matter, so rows need not sum to one: eta are equally well the *weights* of a Plackett-Luce model.
-Clémençon & Vogel (2020) rest on four facts about eta, which are the four parts of this room:
+The theory of Clémençon & Vogel (2020) rests on four facts about eta, the four parts of this room:
 
 - The *optimal ranks* order labels by decreasing eta; label a beats b in the *Bayes duel* when
   its *duel probability* eta_a / (eta_a + eta_b) is above one half. Duels of this form never
@@ -10,7 +10,8 @@ Clémençon & Vogel (2020) rest on four facts about eta, which are the four part
 - A label drawn from eta (`sample_labels`) is the top of a ranking drawn from the *Plackett-Luce*
   model with weights eta (coupling lemma), whose pairwise probabilities are these duel
   probabilities.
-- The *gap* of a duel is |2p − 1|, p its probability: 0 at a coin, 1 where one label always wins.
+- The *gap* of a duel is |2p − 1|, p its probability: 0 if the duel is a fair coin, 1 if one label
+  always wins.
   The *noise condition* bounds how often gaps are small: P{gap < t} ≤ B t^(α/(1−α)) for all t ≥ 0,
   with α the *noise exponent* and B the *noise constant*. A gap bounded below by a *Massart margin*
   is the best case.

@@ -1,11 +1,11 @@
 """Diagnosis: which label pairs are hard for a fitted ranker, and how hard.
 
-Every duel is judged on the held-out points of its two labels, which is what its classifier is
-for: how often it errs, and how close to a coin its probabilities are there. The second part is
-as trustworthy as the probabilities; they are when the error they expect is near the error seen.
+Every duel is judged on the held-out points of its two labels: how often it errs there, and how
+close to one half its probabilities are. The second part can be trusted as far as the probabilities
+can. They can be trusted if the error that they expect is near the error that is seen.
 
-So all of it is conditional on the two labels, while the noise condition of `duelrank.bounds` is
-about all points, whatever their label.
+All of it is conditional on the two labels. The noise condition of `duelrank.bounds` is about all
+points, whatever their label.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Diagnosis:
     held-out points do not tell.
 
     Exponent, margin and constant are those of the gaps *given that the label is one of the two*:
-    points at which both labels are rare are hardly seen. The noise condition that
-    `duelrank.bounds` ask for is about all points, whatever their label, so these numbers are not
-    to be passed there. Where eta is known, ``noise_constant(duel_gaps(eta), noise_exponent)`` of
-    `duelrank.posteriors` is what the bounds ask for.
+    points at which both labels are rare are hardly seen. Do not pass these numbers to
+    `duelrank.bounds`, whose noise condition is about all points, whatever their label. Where eta is
+    known, the bounds take ``noise_constant(duel_gaps(eta), noise_exponent)`` of
+    `duelrank.posteriors`.
 
     Attributes
     ----------
@@ -54,10 +54,10 @@ class Diagnosis:
     error_low, error_high : ndarrays of shape (P,)
         Wilson's 95 % confidence interval of the error.
     expected_error : ndarray of shape (P,)
-        The error that the duel's own probabilities expect, the mean of min(p, 1 − p). Far from
-        `error`, the probabilities are not to be trusted, nor is anything below.
+        The error that the duel's own probabilities expect, the mean of min(p, 1 − p). If it is far
+        from `error`, the probabilities cannot be trusted, nor can the attributes below.
     gap_quantiles : ndarray of shape (P, 3)
-        Quantiles 10 %, 50 % and 90 % of the gaps |2p − 1|: 0 is a coin.
+        Quantiles 10 %, 50 % and 90 % of the gaps |2p − 1|; a gap of 0 is a fair coin.
     noise_exponent, noise_exponent_standard_error : ndarrays of shape (P,)
         Estimate of α in P{gap < t | one of the two labels} ≤ B t^(α/(1−α)), by
         `duelrank.posteriors.noise_exponent`.
@@ -170,8 +170,8 @@ def diagnose(estimator: Any, X: Any, y: Any, *, noise_exponent: float | None = N
     """Tell which label pairs are hard for a fitted ranker, and how hard.
 
     Every duel is judged on the points of its two labels. Its noise exponent, constant and margin
-    are therefore conditional on these: points at which both labels are rare are hardly seen. They
-    compare duels with each other, and are not to be passed to `duelrank.bounds`, whose noise
+    are therefore conditional on these: points at which both labels are rare are hardly seen. Use
+    them to compare duels with each other. Do not pass them to `duelrank.bounds`, whose noise
     condition is about all points. With known eta, use ``noise_constant(duel_gaps(eta), ...)``.
 
     Parameters
@@ -209,7 +209,7 @@ def diagnose(estimator: Any, X: Any, y: Any, *, noise_exponent: float | None = N
             f"noise_exponent must lie between 0 and 1, or be None; got {noise_exponent!r}."
         )
     if hasattr(estimator, "fit"):
-        check_is_fitted(estimator)  # before a pipeline is asked to transform, a search for its best
+        check_is_fitted(estimator)  # before a pipeline transforms X
     ranker, X = unwrap(estimator, X)
     if not hasattr(ranker, "own_duels"):
         raise TypeError(
@@ -239,7 +239,7 @@ def _judge(
     n_classes = len(classes)
     by_code = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=n_classes))[:-1]
-    # Labels along the first axis: what a duel needs is then contiguous.
+    # Labels are along the first axis, so that the values of a duel are contiguous.
     gaps_of = [np.ascontiguousarray(part.T) for part in np.split(gaps[by_code], ends)]
     won_of = [np.ascontiguousarray(part.T) for part in np.split(won[by_code], ends)]
 

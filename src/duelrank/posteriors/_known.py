@@ -112,7 +112,7 @@ def bayes_beats(eta: ArrayLike) -> NDArray[np.bool_]:
            [1, 0, 0]])
     """
     ranks = optimal_ranks(eta)
-    # Ranks and not probabilities: two eta may differ by less than their quotient can show.
+    # Ranks are compared, not probabilities: two eta may differ by less than their quotient shows.
     beats: NDArray[np.bool_] = ranks[..., :, np.newaxis] < ranks[..., np.newaxis, :]
     return beats
 
@@ -120,10 +120,10 @@ def bayes_beats(eta: ArrayLike) -> NDArray[np.bool_]:
 def is_strictly_transitive(probabilities: ArrayLike) -> Any:
     """Tell which pairwise probabilities are strictly stochastically transitive.
 
-    That is, no two different labels are even, and whenever a beats b and b beats c with more
-    than one half, so does a beat c. Then a unique order contradicts no duel. The probabilities
-    that come from eta are so as soon as no two labels are equally probable; those of fitted
-    duels need not be.
+    That is, no two different labels are even, and a beats c with more than one half whenever a
+    beats b and b beats c with more than one half. Then a unique order contradicts no duel.
+    Probabilities that come from eta are strictly transitive if no two labels are equally
+    probable; those of fitted duels need not be.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The noise condition: how often duels are close to a coin.
+"""The noise condition: how often duels are close to a fair coin.
 
 With G = |2 η_kl(X) − 1| the gap of a duel, the condition with noise exponent α in [0, 1] and
 noise constant B is (Clémençon & Vogel 2020, Section 3.3)
@@ -7,8 +7,8 @@ noise constant B is (Clémençon & Vogel 2020, Section 3.3)
 
 α = 0 asks for nothing; the larger α, the rarer are points at which the duel is hard. Since gaps
 are at most 1, B is never below 1. Read literally, α = 1 leaves only G = 1, labels without
-noise. What is usually meant by it is Massart's condition, G ≥ m for a margin m > 0, under which
-every α < 1 holds with B = m^(−α/(1−α)); see `massart_margin`. The paper's H is m/2.
+noise. It usually stands for Massart's condition, G ≥ m for a margin m > 0, under which every
+α < 1 holds with B = m^(−α/(1−α)); see `massart_margin`. The paper's H is m/2.
 
 The functions take a sample of gaps, (n,) for one duel or (n, P) for P of them, and return a number
 or one number per column. `duel_gaps` makes such samples from known posteriors.
@@ -104,7 +104,7 @@ def noise_constant(gaps: ArrayLike, noise_exponent: Any, *, resolution: float | 
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         power = exponents / (1 - exponents)
         log_ratios = np.log(share) - power * np.log(in_order)
-        # What is left undefined: 0 · log 0 and ∞ · log 1, both of which stand for a power of 1.
+        # 0 · log 0 and ∞ · log 1 are not defined; here both are the logarithm of 1.
         log_ratios = np.where(np.isnan(log_ratios), np.log(share), log_ratios)
         return np.exp(log_ratios.max(axis=0))[()]
 
@@ -127,8 +127,8 @@ def noise_exponent(
         How many of the smallest gaps to use, m < n. By default n^(2/3).
     resolution : float, default=None
         Below it gaps cannot be told from 0. By default, 64 times the rounding error of the type
-        of gaps (1.4e-14 for double precision). With small α it is not rare to be below that: gaps
-        of 0 are then a matter of rounding.
+        of gaps (1.4e-14 for double precision). With small α, gaps below that are not rare, and
+        gaps of 0 come from rounding.
 
     Returns
     -------
@@ -142,8 +142,9 @@ def noise_exponent(
     Where the power law holds exactly up to g_(m+1), the estimate is too large by
     about α(1−α)²/m, less than its standard error. Where it holds only for small t, a larger m
     brings a bias of its own: under Massart's condition, for example, the estimate tends to the
-    true α = 1 from below, and only as m/n goes to 0. Errors in estimated probabilities of size s
-    blur all gaps below s: of these the estimate says more about the errors than about the duel.
+    true α = 1 from below, and only as m/n goes to 0. Errors of size s in estimated probabilities
+    blur all gaps below s: from such gaps, the estimate says more about the errors than about the
+    duel.
 
     Examples
     --------

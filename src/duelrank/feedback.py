@@ -103,7 +103,7 @@ def check_feedback(
 
 
 def as_ranks(feedback: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
-    """Return feedback as ranks, also if it is codes.
+    """Return feedback as ranks, whether it holds codes or ranks.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def feedback_from_codes(codes: NDArray[np.intp], n_classes: int) -> NDArray[np.f
 
 
 def single_labels(ranks: NDArray[np.float64]) -> NDArray[np.intp] | None:
-    """Return the codes of rows that place one label ahead of all others, tied; else None.
+    """Return codes if every row places one label ahead of all others, which are tied; else None.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def single_labels(ranks: NDArray[np.float64]) -> NDArray[np.intp] | None:
     Returns
     -------
     codes : ndarray of int, of shape (n,), or None
-        None if some row says more, less or something else.
+        None if some row says anything else.
     """
     if np.isnan(ranks).any():
         return None
@@ -224,7 +224,8 @@ def _guess(has_gap: NDArray[np.bool_], missing: NDArray[np.bool_], name: str) ->
     n_gaps, n_partial = np.count_nonzero(has_gap & partial), np.count_nonzero(partial)
     if n_gaps == 0:
         return "behind"
-    # Missing by accident, two labels of three leave a gap in two of three rows, and more do more.
+    # If some of three labels are missing by accident, two of three rows have a gap; with more
+    # labels, more rows do.
     if n_gaps < LEAST_SHARE_OF_GAPS * n_partial:
         raise ValueError(
             f"{name} leaves labels out in {n_partial} rows, of which {n_gaps} have gaps between "
@@ -263,7 +264,7 @@ def _check_places(places: NDArray[np.float64], name: str) -> NDArray[np.bool_]:
             "takes as many places as it has labels (1, 2, 2, 4 or 1, 2.5, 2.5, 4), but "
             f"{describe_row(places, ~fits[:, np.newaxis])}."
         )
-    # Where both readings fit, as of 2, 2, 2, NaN, the one without a gap counts.
+    # Where both readings fit, as for 2, 2, 2, NaN, the one without a gap counts.
     no_gap = np.zeros(len(places), dtype=bool)
     for taken, fit in ((from_own, own_fits), (around, around_fits)):
         last = np.where(placed, taken, 0).max(axis=1)

@@ -213,7 +213,7 @@ def codes_from_labels(
 
 
 def refuse_missing(labels: NDArray[Any]) -> None:
-    """Raise if a vector of labels has gaps: None, NaN, or pandas' NA.
+    """Raise if labels are missing: None, NaN, or pandas' NA.
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ def describe_row(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 
 def _code_of(classes: ArrayLike) -> dict[Any, int]:
-    # A list stays as it is: as an array, labels of different types would become of one type.
+    # A list stays as it is: an array would turn labels of different types into one type.
     names = list(classes) if isinstance(classes, (list, tuple)) else np.asarray(classes).tolist()
     code_of = {}
     if isinstance(names, list) and not any(isinstance(label, list) for label in names):
@@ -362,7 +362,7 @@ def _without_end(labels: Iterable[Any]) -> list[Any]:
 
 def _order_from_scores(scores: NDArray[Any]) -> NDArray[np.intp]:
     if scores.dtype.kind == "i":
-        # Negated, the smallest integer would stay as it is: sort backwards instead.
+        # The smallest integer has no negative, so integers are sorted backwards instead.
         backwards = np.argsort(scores[..., ::-1], axis=-1, kind="stable")
         return scores.shape[-1] - 1 - backwards[..., ::-1]
     # NaN sorts last, so the labels left out end up behind the others.

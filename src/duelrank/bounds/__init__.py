@@ -11,16 +11,16 @@ sample, for every single sample size n. Their ingredients have one name everywhe
   noise at all; duels of margin m > 0, |2 η_kl − 1| ≥ m (Massart's condition), fulfil every α < 1
   with B = m^(−α/(1−α)). The paper's H, a bound of |η_kl − 1/2|, is m/2;
 - `min_mass`, ε: η_k(x) + η_l(x) > ε for every two labels and every x;
-- `vc_dimension`, V; `n_classes`, K, of which P = K(K−1)/2 duels;
+- `vc_dimension`, V; `n_classes`, K, with P = K(K−1)/2 duels;
 - `constant`, C: the constant of the VC inequality E R_n{f : T(f) ≤ r} ≤ C r √(V log n / n). The
   paper calls it universal and gives no value; with the default 1 the bounds show how things
   scale and are no certificate;
-- `bias`: how much worse than the best rule of all the best one of the class is,
+- `bias`: how much worse the best rule of the class is than the best rule of all,
   inf L_kl(g) − L*_kl: one number for all duels, or a last axis of one number per duel in the
   order of `duelrank.pairs`.
 
-Every argument may be an array; they are broadcast against each other (of `bias` all axes but
-the last). No distribution has B < 1, or ε ≥ 2/K: the formulas are evaluated there all the same.
+Every argument may be an array; they are broadcast against each other (`bias` without its last
+axis). No distribution has B < 1, or ε ≥ 2/K; the formulas are evaluated there all the same.
 
 A bound of 1 or more says nothing about a probability. It is returned as it is, and flagged:
 
@@ -62,7 +62,7 @@ __all__ = [
 
 
 class Bound(np.ndarray[Any, np.dtype[np.float64]]):
-    """Upper bounds of a probability or of an excess risk, as an array that knows what says nothing.
+    """Upper bounds of a probability or of an excess risk: an array that tells which say nothing.
 
     Made by the functions of this module. Arithmetic and comparisons give plain arrays.
 
@@ -165,8 +165,8 @@ def sample_threshold(
         n^((1−α)/(2−α)) [ (4 C² V log n)^(1/(2−α)) + (2 log(2/δ))^(1/(2−α)) ]
             ≥ (32/3) log(2/δ) / (16 β ε^(α−1))^(1/(2−α))
 
-    n₀ is small: at most 1 + 3.56 log(2/δ) whenever B ≥ 1. It is not the n at which a bound says
-    something: for that, look where `ranking_error_bound` over a range of n is small enough.
+    n₀ is small: at most 1 + 3.56 log(2/δ) whenever B ≥ 1. It is not the n from which a bound says
+    something. To find that n, evaluate `ranking_error_bound` over a range of n.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def sample_threshold(
     confidence : float or array-like, default=0.05
         δ.
     method : {"exact", "closed"}, default="exact"
-        "exact" searches n₀. "closed" is the supplement's upper bound, rounded up::
+        "exact" searches for n₀. "closed" is the supplement's upper bound, rounded up::
 
             max{ (2/δ)^(1/(2C²V)), log(2/δ) ((16/3)^(2−α) / (32 β ε^(α−1)))^(1/(1−α)) }
 

@@ -141,7 +141,7 @@ def log_rate(symbols: Symbols) -> Floats:
 
 
 def exact_threshold(symbols: Symbols) -> NDArray[np.int64]:
-    """Search the smallest n whose first term dominates: they cross once (eq. ineq-n1)."""
+    """Search for the smallest n whose first term dominates: the terms cross once (eq. ineq-n1)."""
 
     def dominates(n: Floats) -> NDArray[np.bool_]:
         first, second = _log_terms(symbols._replace(n=n))
@@ -182,7 +182,7 @@ def sum_over_duels(symbols: Symbols, biases: Floats) -> Floats:
 
 
 def sum_over_sets(symbols: Symbols, biases: Floats) -> Floats:
-    """Take the largest such bound binom(K, k) k (K−k) times, as the proposition does."""
+    """Multiply the largest such bound by binom(K, k) k (K−k), as the proposition does."""
     K, k = symbols.K, symbols.k
     bias_powers = _powers(biases, symbols.alpha).max(axis=-1)
     counted = K * (K - 1) * binom(K - 2, k - 1)
@@ -201,7 +201,7 @@ def _powers(biases: Floats, alpha: Floats) -> Floats:
 
 
 def _times(first: Floats, second: Floats) -> Floats:
-    """Multiply; what is too large is infinite, and 0 times anything is 0."""
+    """Multiply; products that are too large are infinite, and 0 times anything is 0."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where((first == 0) | (second == 0), 0.0, first * second)
 

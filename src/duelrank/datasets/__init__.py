@@ -6,8 +6,8 @@
   ``fetch_openml``.
 - `load_label_ranking` reads the benchmark sets of label ranking, and any CSV file of their form.
 
-Where a folder is needed it is the argument `data_dir`, or what the environment variable
-``DUELRANK_DATA`` names. It holds ``mnist/train-images-idx3-ubyte.gz`` and so on, and
+The folder is the argument `data_dir`, or the one that the environment variable ``DUELRANK_DATA``
+names. It holds ``mnist/train-images-idx3-ubyte.gz`` and so on, and
 ``label_ranking/ranks/iris.csv`` and so on.
 """
 

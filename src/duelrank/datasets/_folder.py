@@ -1,4 +1,4 @@
-"""Where data sets lie that cannot be made or fetched."""
+"""The folder of data sets that are read from files."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def load_images(name: str, *, data_dir: str | os.PathLike[str] | None = None) ->
     if name not in CHECKSUMS:
         raise ValueError(f"name must be one of {', '.join(CHECKSUMS)}; got {name!r}.")
     folder = data_folder(data_dir)
-    # A folder named by the environment may be there for other data.
+    # The environment may name a folder that holds other data only.
     if folder is not None and (data_dir is not None or (folder / name).is_dir()):
         return _read_folder(folder / name, CHECKSUMS[name])
     if name not in OPENML_NAMES:

@@ -123,7 +123,7 @@ def _check_rows(path: Path, n_columns: int, lines: list[int], cells: list[list[s
 
 
 def _number(cell: str) -> float:
-    """Return NaN for what is no number; 1_000 is one in Python only."""
+    """Return NaN for what is no number, such as 1_000, which only Python takes for one."""
     try:
         return np.nan if "_" in cell else float(cell)
     except ValueError:
@@ -135,7 +135,7 @@ def _target(values: NDArray[np.float64], kind: str, path: Path) -> NDArray[Any]:
         partial = bool(np.isnan(values).any())
         return check_ranks(values, partial=partial, name=f"the ranks in {path.name}")
     sums = values.sum(axis=1, keepdims=True)
-    # Written with five digits, they sum to one up to these digits.
+    # Posteriors are written with five digits, so their sums are not exact.
     if not np.all(values >= 0) or not np.allclose(sums, 1, atol=1e-3):
         raise ValueError(f"{path} must hold posteriors: numbers ≥ 0 that sum to one in every row.")
     return values / sums

@@ -64,7 +64,7 @@ def make_label_ranking(
     """
     if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
         raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}.")
-    # Here, as the datasets need nothing else of what posteriors import.
+    # Imported here, as the other data sets do not need what posteriors import.
     from duelrank.posteriors import sample_labels
 
     rng = check_random_state(random_state)

@@ -165,7 +165,8 @@ def noise_exponent(
         raise ValueError(
             f"n_smallest must be an integer from 1 to {n_gaps - 1}, got {n_smallest!r}."
         )
-    smallest = np.partition(checked, n_smallest, axis=0)[: n_smallest + 1]
+    # Sorted, so that the sum does not depend on the order in which partition leaves them.
+    smallest = np.sort(np.partition(checked, n_smallest, axis=0)[: n_smallest + 1], axis=0)
     n_seen = (smallest[:-1] > resolution).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.maximum(smallest, resolution))

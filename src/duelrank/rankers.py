@@ -21,9 +21,9 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from duelrank._batches import margin_batches
-from duelrank._label_ranker import LabelRanker, encode
-from duelrank._pairs import beats_from_square, n_pairs, pairs, square
+from duelrank._batches import batches, margin_batches
+from duelrank._label_ranker import LabelRanker
+from duelrank._pairs import beats_from_square, duels_by_labels, n_pairs, square
 from duelrank._parameters import check_choice
 from duelrank._sklearn import (
     CallbackSupportMixin,
@@ -325,16 +325,13 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         X = self._check_points(X)
         check_consistent_length(X, codes)
         n_classes = len(self.classes_)
-        first, second = pairs(n_classes)
-        duel_of = np.zeros((n_classes, n_classes), dtype=np.intp)
-        duel_of[first, second] = duel_of[second, first] = np.arange(len(first))
-        own_is_second = np.tri(n_classes, k=-1, dtype=bool)
+        duel_of, speaks_for = duels_by_labels(n_classes)
         place = np.argsort(self.label_order_)
         favoured = place[:, np.newaxis] < place  # who gets a duel of margin 0
         won, probabilities = [], []
         for rows in margin_batches(len(codes), n_classes):
             own = codes[rows]
-            duels, is_second = duel_of[own], own_is_second[own]
+            duels, is_second = duel_of[own], speaks_for[own] > 0
             margins, chances = self._ask_engine(take_rows(X, rows), with_probabilities=True)
             margins = np.take_along_axis(margins, duels, axis=1)
             margins = np.where(is_second, margins, -margins)

@@ -315,8 +315,8 @@ def test_engines_without_probabilities(rng):
 def test_blocks_do_not_change_the_result(rng, monkeypatch):
     margins = random_margins(rng, 37, 5)
     whole = ranker_of(5).tournament(margins)
-    monkeypatch.setattr("duelrank.rankers.MARGIN_BLOCK_BYTES", 10 * 8 * 25)
-    monkeypatch.setattr("duelrank.rankers.TOURNAMENT_BLOCK_BYTES", 3 * 8 * 25)
+    monkeypatch.setattr("duelrank._batches.MARGIN_BATCH_BYTES", 10 * 8 * 25)
+    monkeypatch.setattr("duelrank.rankers.TOURNAMENT_BATCH_BYTES", 3 * 8 * 25)
     parts = ranker_of(5).tournament(margins)
     for name in ("beats", "probabilities", "scores", "exact"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))

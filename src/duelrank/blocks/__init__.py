@@ -25,6 +25,3 @@ from duelrank.blocks._sources import RowBlocks
 from duelrank.blocks._sources import in_blocks as in_blocks
 
 __all__ = ["RowBlocks", "write_rankings"]
-
-# For other rooms.
-from duelrank.blocks._ranking import refuse_blocks as refuse_blocks

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._label_ranker import LabelRanker
 from duelrank._sklearn import check_sample_weight, take_rows
+from duelrank._training import encode
 from duelrank.blocks import refuse_blocks
 from duelrank.feedback import reveals_nothing
 from duelrank.tournaments import without_ties

@@ -13,7 +13,6 @@ from duelrank._classifiers import label_scores
 from duelrank._sklearn import take_rows
 from duelrank._threads import one_blas_thread
 from duelrank.competitors._subestimators import CompetitorOverEstimator, fit_weights, seeded_clones
-from duelrank.rankers import label_scores
 
 
 class MulticlassRanker(CompetitorOverEstimator):

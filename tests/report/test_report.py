@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from duelrank import DuelRanker, pairs, predict_order
+from duelrank._choices import AGGREGATIONS, TIES
 from duelrank.losses import top_k_scorer
 from duelrank.posteriors import diagnose
 from duelrank.report import render_report, write_report
@@ -267,10 +268,8 @@ def test_duels_without_probabilities(iris):
     assert "gaps are not known" in page.text
 
 
-@pytest.mark.parametrize(
-    "aggregation", ["copeland", "expected_wins", "coupling", "feedback_arc_set"]
-)
-@pytest.mark.parametrize("ties", ["probability", "feedback_arc_set", "random", "index"])
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("ties", TIES)
 def test_every_way_to_rank_is_explained(digits, aggregation, ties):
     X, y = digits
     ranker = DuelRanker(GaussianNB(), aggregation, ties, random_state=0).fit(

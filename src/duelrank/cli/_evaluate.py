@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from duelrank._choices import STREAM
 from duelrank.cli._files import check_figure, check_inputs, make_folder_of
 from duelrank.cli._fit import missing_columns, read_training_data
 from duelrank.cli._labels import known_codes
@@ -134,7 +135,7 @@ def _from_table(
     tested = None
     if test is not None:
         tested = _test_data(test, training, target, delimiter, encoding)
-    name = "standard input" if data == "-" else Path(data).stem
+    name = "standard input" if data == STREAM else Path(data).stem
     return name, training.X, training.y, [make_preprocessing(training.kinds)], tested
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-STREAM = "-"
-OUTPUT_ENDINGS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
+from duelrank._choices import OUTPUT_ENDINGS, STREAM
+
 FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from duelrank.cli._files import STREAM, Mistake, check_inputs, check_output, make_folder_of
+from duelrank._choices import STREAM
+from duelrank.cli._files import Mistake, check_inputs, check_output, make_folder_of
 from duelrank.cli._options import (
     TARGET_HELP,
     column_options,

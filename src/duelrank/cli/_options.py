@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import click
 
+from duelrank._choices import AGGREGATIONS, TIES, is_delimiter
+
 DELIMITERS = {"tab": "\t", "\\t": "\t"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 ENGINES = ("logistic", "logistic-cv", "stacked", "stumps", "forest", "boosting")
-AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
-TIES = ("probability", "feedback_arc_set", "random", "index")
 
 
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -28,7 +28,7 @@ def _check_delimiter(_: click.Context, __: click.Parameter, written: str | None)
     if written is None:
         return None
     delimiter = DELIMITERS.get(written, written)
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+    if not is_delimiter(delimiter):
         raise click.BadParameter(
             f"must be one ASCII character that is neither a quote nor a line break, or tab; "
             f"got {written!r}."

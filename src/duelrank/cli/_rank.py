@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from duelrank.cli._files import STREAM, check_inputs, check_table_output, make_folder_of
+from duelrank._choices import COMPRESSED_ENDINGS, JSON_LINES_ENDINGS, STREAM
+from duelrank.cli._files import check_inputs, check_table_output, make_folder_of
 from duelrank.cli._model import Model, load_model
 from duelrank.cli._options import reading_options, trust_option
 from duelrank.cli._terminal import is_watched, note, plain, progress, say
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 SHAPES = ("wide", "long", "jsonl")
 DECIMALS = 6  # of probabilities in text; Parquet keeps them all
 SAMPLE_BYTES = 2**20  # of CSV, to guess how many rows there are
-COMPRESSED = (".gz", ".bz2", ".zst")
 
 
 @click.command()
@@ -33,7 +33,7 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 @click.option(
     "--output",
     "-o",
-    default="-",
+    default=STREAM,
     metavar="OUT",
     help="CSV, TSV, Parquet, JSON lines.  [default: -]",
 )
@@ -94,7 +94,7 @@ def rank(
                 write(_SHAPES[shape](ranked))
                 n_rows += len(ranked.rankings.labels)
                 advance(len(ranked.rankings.labels))
-    if output != "-":
+    if output != STREAM:
         seconds = time.perf_counter() - start
         say(f"Ranked {n_rows} rows in {seconds:.2f} s; wrote {plain(output)}.")
 
@@ -135,7 +135,7 @@ def _total(data: str, source: Any) -> int | None:
         from pyarrow.parquet import read_metadata
 
         return int(read_metadata(data).num_rows)
-    if data.endswith(COMPRESSED):
+    if data.endswith(COMPRESSED_ENDINGS):
         return None
     with open(data, "rb") as file:
         sample = file.read(SAMPLE_BYTES)
@@ -143,7 +143,7 @@ def _total(data: str, source: Any) -> int | None:
 
 
 def _check_shape(shape: str | None, ending: str) -> str:
-    is_lines = ending in (".jsonl", ".ndjson")
+    is_lines = ending in JSON_LINES_ENDINGS
     if shape is None:
         return "jsonl" if is_lines else "wide"
     if (shape == "jsonl") != is_lines:

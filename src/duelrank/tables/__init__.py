@@ -27,10 +27,11 @@ into these kinds, or says which column it could not. Labels are never converted:
 [31.0, None, 12.0]
 """
 
+from duelrank._choices import OUTPUT_ENDINGS, STREAM
 from duelrank.tables._kinds import KINDS, MISSING, features, is_labelled, kinds_of, labels
 from duelrank.tables._rankings import Rankings, label_array, rank_points, wide_columns
-from duelrank.tables._reading import STREAM, Source, TableError, from_dataframe, open_table
-from duelrank.tables._writing import OUTPUT_ENDINGS, output_ending, writing
+from duelrank.tables._reading import Source, TableError, from_dataframe, open_table
+from duelrank.tables._writing import output_ending, writing
 
 __all__ = [
     "KINDS",

@@ -15,11 +15,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-STREAM = "-"
-DELIMITERS = {".tsv": "\t"}
-COMPRESSED = (".gz", ".bz2", ".zst")
+from duelrank._choices import COMPRESSED_ENDINGS, STREAM, is_delimiter
+
 PARQUET_MAGIC = b"PAR1"
-UNFIT_DELIMITERS = '"\r\n\0'
 HEADER_BYTES = 2**20
 BLOCK_BYTES = 2**24  # no row may be longer
 
@@ -120,8 +118,9 @@ def open_table(
                 content = io.BytesIO(stream.read()) if path == STREAM else path
                 source = _parquet(name, content)
             else:
-                ending = Path(path).with_suffix("") if path.endswith(COMPRESSED) else Path(path)
-                cut = delimiter or DELIMITERS.get(ending.suffix.lower(), ",")
+                is_compressed = path.endswith(COMPRESSED_ENDINGS)
+                unpacked = Path(path).with_suffix("") if is_compressed else Path(path)
+                cut = delimiter or usual_delimiter(unpacked.suffix.lower())
                 source = _csv(name, stream, cut, encoding)
             _check_columns(source)
         yield source
@@ -132,19 +131,22 @@ def open_table(
 
 def check_delimiter(delimiter: str | None) -> None:
     """Refuse what cannot separate the cells of CSV."""
-    if delimiter is None:
-        return
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in UNFIT_DELIMITERS:
+    if not (delimiter is None or is_delimiter(delimiter)):
         raise TableError(
             "delimiter must be one ASCII character other than a quote or a line break, "
             f"got {delimiter!r}."
         )
 
 
+def usual_delimiter(ending: str) -> str:
+    """Return what separates the cells of CSV in files with this ending."""
+    return "\t" if ending == ".tsv" else ","
+
+
 def _open_bytes(path: str) -> Any:
     if path == STREAM:
         return sys.stdin.buffer
-    if path.endswith(COMPRESSED):
+    if path.endswith(COMPRESSED_ENDINGS):
         return pa.input_stream(path, compression="detect")
     return Path(path).open("rb")
 

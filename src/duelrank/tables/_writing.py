@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from duelrank._choices import OUTPUT_ENDINGS, STREAM
 from duelrank._files import replacing
-from duelrank.tables._reading import STREAM, TableError, check_delimiter
+from duelrank.tables._reading import TableError, check_delimiter, usual_delimiter
 
-OUTPUT_ENDINGS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 # An empty text must not look like a missing one.
 NEEDS_QUOTES = r'^$|[",;\t\r\n]|^\s|\s$'
 
@@ -92,7 +92,7 @@ def _writer(file: BinaryIO, ending: str, delimiter: str | None) -> Iterator[Writ
         with _ParquetOutput(file) as output:
             yield output.write
     elif ending in (".csv", ".tsv"):
-        yield _csv_writer(file, delimiter or ("\t" if ending == ".tsv" else ","))
+        yield _csv_writer(file, delimiter or usual_delimiter(ending))
     else:
         yield lambda table: _write_json_lines(file, table)
 

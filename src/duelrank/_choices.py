@@ -1,0 +1,21 @@
+"""Names that users choose from: aggregations, ties, and how files of tables are called.
+
+The command offers them in its help and checks them, so this file imports nothing.
+"""
+
+from __future__ import annotations
+
+AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
+TIES = ("probability", "feedback_arc_set", "random", "index")
+
+# The name of standard input and standard output.
+STREAM = "-"
+JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
+OUTPUT_ENDINGS = (".csv", ".tsv", ".parquet", *JSON_LINES_ENDINGS)
+# CSV files with these endings are read without being unpacked first.
+COMPRESSED_ENDINGS = (".gz", ".bz2", ".zst")
+
+
+def is_delimiter(text: str) -> bool:
+    """Tell whether a text can separate the cells of CSV: one ASCII character, with exceptions."""
+    return len(text) == 1 and text.isascii() and text not in '"\r\n\0'

@@ -13,13 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._pairs import n_pairs
+from duelrank._choices import AGGREGATIONS as AGGREGATIONS
+from duelrank._choices import TIES as TIES
 from duelrank.tournaments._copeland import count_losses
 from duelrank.tournaments._coupling import posteriors_from_probabilities
 from duelrank.tournaments._feedback_arc_set import solve_feedback_arc_set
-
-AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
-TIES = ("probability", "feedback_arc_set", "random", "index")
 
 EVIDENCE_DECIMALS = 10  # of expected wins
 POSTERIOR_DECIMALS = 12  # the linear systems of coupling are not more precise

@@ -124,7 +124,7 @@ def _opponents(tournament: Tournaments, winners: list[int], code: int, names: li
 
 def _story(tournament: Tournaments, aggregation: str, ties: str) -> list[str]:
     """Tell the cycles, the upsets and how they came about."""
-    from duelrank.report._rules import RANKED_BY, TIES_BY
+    from duelrank.report import RANKED_BY, TIES_BY
 
     names = [plain(label) for label in tournament.classes.tolist()]
     order = _codes(tournament)

@@ -23,7 +23,7 @@ from duelrank.plotting._points import (
 )
 from duelrank.rankers import predict_ranks
 from duelrank.rankings import check_ranks
-from duelrank.tournaments._copeland import check_beats
+from duelrank.tournaments import check_beats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

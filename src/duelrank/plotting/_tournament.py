@@ -29,9 +29,7 @@ from duelrank.plotting._ladder import (
     name_rungs,
 )
 from duelrank.rankings import order_from_scores
-from duelrank.tournaments import Tournaments
-from duelrank.tournaments._aggregation import aggregate
-from duelrank.tournaments._copeland import check_beats
+from duelrank.tournaments import Tournaments, aggregate, check_beats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

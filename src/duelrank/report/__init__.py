@@ -17,4 +17,8 @@ The path from a model to a page, with the file that walks each step:
 
 from duelrank.report._report import render_report, write_report
 
+# For other rooms: the sentences about aggregations and ties.
+from duelrank.report._rules import RANKED_BY as RANKED_BY
+from duelrank.report._rules import TIES_BY as TIES_BY
+
 __all__ = ["render_report", "write_report"]

@@ -17,7 +17,6 @@ from duelrank.plotting._points import (
     check_classes,
     codes_of,
     model_name,
-    own_duels,
     true_codes,
     weights_of,
 )
@@ -155,8 +154,8 @@ class DuelMatrixDisplay:
         codes = codes_of(estimator, X, y)
         weights = weights_of(sample_weight, codes)
         ranker, points = unwrap(estimator, X)
-        if hasattr(ranker, "tournament"):
-            lost = own_duels(ranker, points, codes)[0]
+        if hasattr(ranker, "own_duels"):
+            lost = ~ranker.own_duels(points, codes)[0]
         else:
             lost = _lost_by_ranks(predict_ranks(estimator, X), codes)
         display = cls._from_lost(lost, codes, weights, np.asarray(estimator.classes_), by_pair)
@@ -318,7 +317,11 @@ class DuelMatrixDisplay:
         classes: NDArray[Any],
         by_pair: bool,
     ) -> DuelMatrixDisplay:
-        """Average over the points of every label; lost[i, b]: b beats the true label of row i."""
+        """Average over the points of every label.
+
+        lost[i, b] tells whether b beats the true label of row i. The true label's own entry is
+        ignored.
+        """
         n_classes = len(classes)
         counts = np.bincount(codes, weights=weights, minlength=n_classes)
         errors = np.zeros((n_classes, n_classes))

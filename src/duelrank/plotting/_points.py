@@ -10,24 +10,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_consistent_length, column_or_1d, gen_batches
+from sklearn.utils import check_consistent_length, column_or_1d
 
-from duelrank._classifiers import known_labels
-from duelrank._sklearn import as_indexable, check_sample_weight, predictor_inside, take_rows
+from duelrank._sklearn import check_sample_weight, predictor_inside
+from duelrank._templates import known_labels
 from duelrank.rankings import codes_from_labels
 
 __all__ = [
     "check_classes",
     "codes_of",
     "model_name",
-    "own_duels",
     "places_of",
     "true_codes",
     "weights_of",
 ]
-
-# Tournaments of so many bytes are looked at together.
-BLOCK_BYTES = 2**26
 
 
 def codes_of(estimator: Any, X: Any, y: Any) -> NDArray[np.intp]:
@@ -67,26 +63,6 @@ def true_codes(y: Any, classes: NDArray[Any], name: str = "y_true") -> NDArray[n
 def places_of(codes: NDArray[np.intp], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the place of every point's true label."""
     return np.take_along_axis(ranks, codes[:, np.newaxis], axis=1)[:, 0]
-
-
-def own_duels(
-    ranker: Any, X: Any, codes: NDArray[np.intp]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the duels of every point's true label with each label, by a DuelRanker.
-
-    Of the tournaments only two (n, K) arrays are kept: whether label k beats the true label, and
-    the probability that the true label beats k.
-    """
-    n_classes = len(ranker.classes_)
-    X = as_indexable(X)
-    lost = np.empty((len(codes), n_classes), dtype=bool)
-    chances = np.empty((len(codes), n_classes))
-    for rows in gen_batches(len(codes), max(1, BLOCK_BYTES // (9 * n_classes**2))):
-        duels = ranker.tournament(take_rows(X, rows))
-        own = np.arange(len(duels)), codes[rows]
-        lost[rows] = duels.beats[own[0], :, own[1]]
-        chances[rows] = duels.probabilities[own]
-    return lost, chances
 
 
 def weights_of(sample_weight: Any, codes: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -18,7 +18,6 @@ from duelrank.plotting._points import (
     check_classes,
     codes_of,
     model_name,
-    own_duels,
     true_codes,
     weights_of,
 )
@@ -175,9 +174,10 @@ class ReliabilityDisplay:
                 "around a classifier, CalibratedClassifierCV gives it one."
             )
         weights = weights_of(sample_weight, codes)
-        ranker, points = unwrap(estimator, X) if of == "duels" else (None, None)
-        if hasattr(ranker, "tournament"):
-            statements = about_duels(own_duels(ranker, points, codes)[1], codes, weights)
+        ranker, points = unwrap(estimator, X) if of == "duels" else (estimator, X)
+        if of == "duels" and hasattr(ranker, "own_duels"):
+            true_wins = ranker.own_duels(points, codes)[1].astype(np.float64)
+            statements = about_duels(true_wins, codes, weights)
         else:
             statements = from_posteriors(estimator.predict_proba(X), codes, weights, of)
         display = cls(*bins(*statements, of, n_bins, strategy), of=of)

@@ -51,6 +51,7 @@ def fit(
     check_output(output, data)
     from sklearn.pipeline import Pipeline
 
+    from duelrank._pairs import n_pairs
     from duelrank.preprocessing import make_preprocessing
     from duelrank.storage import save
 
@@ -75,7 +76,7 @@ def fit(
     target = targets if has_lists else targets[0]
     save(model, output, columns=training.kinds, target=target, facts=facts)
     say(
-        f"Fitted {len(labels) * (len(labels) - 1) // 2} duels between {len(labels)} labels on "
+        f"Fitted {n_pairs(len(labels))} duels between {len(labels)} labels on "
         f"{rows} rows in {seconds:.2f} s; saved {plain(output)}."
     )
 

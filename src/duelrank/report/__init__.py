@@ -6,7 +6,7 @@ loads nothing from anywhere: figures are inline SVG, and the points travel insid
 
 The path from a model to a page, with the file that walks each step:
 
-- `_facts`: the tournaments of all rows become counts (*facts*), block by block;
+- `_facts`: the tournaments of all rows become counts (*facts*), batch by batch;
 - `_points`: the tournaments of the rows that can be browsed become bytes, small ones;
 - `_figures`, `_markup`, `_sections`, `_hardness`: facts become SVG and HTML; `_rules` has the
   sentences about aggregations and ties;

@@ -1,4 +1,4 @@
-"""Facts: what the tournaments of all rows amount to, counted in blocks of rows.
+"""Facts: what the tournaments of all rows amount to, counted batch by batch.
 
 All numbers come from `DuelRanker.tournament` and `DuelRanker.predict_proba`; nothing about a
 ranking is decided here. A row's *cycles* are its components of three or more labels, its
@@ -8,14 +8,15 @@ ranking is decided here. A row's *cycles* are its components of three or more la
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._batches import MARGIN_BATCH_BYTES as MARGIN_BLOCK_BYTES
+from duelrank._batches import margin_batches
+from duelrank._pairs import n_pairs
 from duelrank._sklearn import take_rows
 from duelrank.rankers import DuelRanker
 from duelrank.rankings import order_from_scores, ranks_from_scores
@@ -69,7 +70,7 @@ class Facts:
     @property
     def n_duels(self) -> int:
         """P, the number of duels."""
-        return self.n_classes * (self.n_classes - 1) // 2
+        return n_pairs(self.n_classes)
 
     @property
     def cyclic(self) -> NDArray[np.bool_]:
@@ -107,7 +108,7 @@ def gather(
     browsed : ndarray of int
         Increasing numbers of the rows to pack.
     on_rows : callable
-        Is called with the number of rows of every block that is done.
+        Is called with the number of rows of every batch that is done.
     """
     n_rows, n_classes = X.shape[0], len(ranker.classes_)
     has_probabilities = hasattr(ranker, "predict_proba")
@@ -115,7 +116,8 @@ def gather(
     packed: list[Points] = []
     cycling = np.zeros(n_classes, dtype=np.int64)
     cycles: Counter[tuple[int, ...]] = Counter()
-    for rows in _blocks(n_rows, n_classes):
+    # The ranker cuts rows into the same batches, so both ask the engine for the same rows.
+    for rows in margin_batches(n_rows, n_classes):
         points = X if rows == slice(0, n_rows) else take_rows(X, rows)
         tournaments = ranker.tournament(points)
         for name, values in _columns(tournaments, None if codes is None else codes[rows]).items():
@@ -144,13 +146,6 @@ def gather(
         cycles=cycles,
         points=Points.concatenate(packed),
     )
-
-
-def _blocks(n_rows: int, n_classes: int) -> Iterator[slice]:
-    """Cut the rows where the ranker cuts them, so that both ask the engine for the same rows."""
-    rows_at_once = max(1, MARGIN_BLOCK_BYTES // (8 * n_classes * n_classes))
-    for start in range(0, n_rows, rows_at_once):
-        yield slice(start, min(start + rows_at_once, n_rows))
 
 
 def _columns(tournaments: Tournaments, codes: NDArray[np.intp] | None) -> dict[str, NDArray[Any]]:

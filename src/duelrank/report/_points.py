@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._pairs import pairs
+from duelrank._pairs import n_pairs, pairs
 from duelrank.rankings import order_from_scores
 from duelrank.tournaments import Tournaments
 
@@ -82,7 +82,7 @@ def bytes_per_point(n_classes: int, has_posteriors: bool) -> int:
     small = small_integers(n_classes)().itemsize
     top = min(n_classes, DUELLING)
     packed = small * (min(n_classes, LISTED) + 2 * top) + 2 * top * has_posteriors
-    packed += top * (top - 1) // 2
+    packed += n_pairs(top)
     return -(-(packed + 9 + 3 * small) * 4 // 3)
 
 

@@ -70,7 +70,7 @@ def write_report(
     random_state : int, RandomState instance or None, default=0
         Draws the rows that can be browsed where not all fit into two megabytes.
     on_rows : callable
-        Is called with the number of rows whenever a block of them is ranked.
+        Is called with the number of rows of every batch that is ranked.
 
     Returns
     -------

@@ -103,7 +103,7 @@ def bars(
         height = share / highest * (floor - TOP - 16)
         value = values[number] if values is not None else f"{share:.0%}"
         parts.append(
-            f'<rect class="block" x="{left + slot * gap:.1f}" y="{floor - height:.1f}" '
+            f'<rect class="bar" x="{left + slot * gap:.1f}" y="{floor - height:.1f}" '
             f'width="{slot * (1 - 2 * gap):.1f}" height="{max(height, 0.5):.1f}">'
             f"<title>{html.escape(f'{name}: {value}')}</title></rect>"
         )

@@ -46,23 +46,23 @@ def lead(facts: Facts) -> str:
 
 def glance(facts: Facts, model: Any, ranker: DuelRanker) -> Section:
     """Describe data and model."""
-    tiles = [("Rows", count(facts.n_rows), ""), ("Labels", count(facts.n_classes), "")]
+    cards = [("Rows", count(facts.n_rows), ""), ("Labels", count(facts.n_classes), "")]
     if hasattr(model, "n_features_in_"):
-        tiles.append(("Features", count(model.n_features_in_), ""))
-    tiles.append(("Duels", count(facts.n_duels), ""))
+        cards.append(("Features", count(model.n_features_in_), ""))
+    cards.append(("Duels", count(facts.n_duels), ""))
     if facts.place is not None:
-        tiles.append(("Right label first", percent(facts.accuracy(1)), ""))
-        tiles.append(("Its mean place", f"{facts.place.mean():.2f}", ""))
+        cards.append(("Right label first", percent(facts.accuracy(1)), ""))
+        cards.append(("Its mean place", f"{facts.place.mean():.2f}", ""))
     if facts.n_classes > 2:
-        tiles.append(("Rows with a cycle", percent(float(facts.cyclic.mean())), ""))
+        cards.append(("Rows with a cycle", percent(float(facts.cyclic.mean())), ""))
     engine = type(ranker.duels_).__name__
     inner = getattr(ranker.duels_, "estimator", None)
-    tiles.append(("Duels fought by", engine if inner is None else type(inner).__name__, "words"))
+    cards.append(("Duels fought by", engine if inner is None else type(inner).__name__, "words"))
     body = "".join(
         f'<div class="{style}"><dt>{name}</dt><dd>{foreign(value)}</dd></div>'
-        for name, value, style in tiles
+        for name, value, style in cards
     )
-    parts = [f'<dl class="tiles">{body}</dl>']
+    parts = [f'<dl class="cards">{body}</dl>']
     if facts.place is not None:
         parts.append(
             '<p class="note">Accuracies say how the model will do only if it was not fitted on '
@@ -197,7 +197,7 @@ def notes(facts: Facts, has_posteriors: bool, n_browsed: int, clipped: bool) -> 
     """Say what the words mean, and what was rounded and left out."""
     items = [
         "A <dfn>duel</dfn> is one binary classifier for two labels. The duels of a row form its "
-        "<dfn>tournament</dfn>; a <dfn>cycle</dfn> is a group of labels that beat each other in a "
+        "<dfn>tournament</dfn>; a <dfn>cycle</dfn> is a set of labels that beat each other in a "
         "circle; an <dfn>upset</dfn> is a duel won by the label that is placed behind.",
         "Summaries are over all rows. Rows are numbered from 0.",
         "In the browser, duels are rounded to whole percents and probabilities to tenths of a "

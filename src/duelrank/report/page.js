@@ -245,12 +245,12 @@
     [foreign(labelAt(point, winner)), " beats ", foreign(labelAt(point, loser)), ` (${chance(point, winner, loser)}%)`];
 
   const cyclesOf = (point) => {
-    const groups = new Map();
+    const cycles = new Map();
     for (let place = 0; place < duelling; place++) {
       const number = field.cycle.at(point, place);
-      if (number > 0) groups.set(number, [...(groups.get(number) || []), place]);
+      if (number > 0) cycles.set(number, [...(cycles.get(number) || []), place]);
     }
-    return [...groups.values()].filter((members) => members.length > 2);
+    return [...cycles.values()].filter((members) => members.length > 2);
   };
 
   const cycleShown = (point, members) => {

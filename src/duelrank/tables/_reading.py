@@ -19,7 +19,8 @@ from duelrank._choices import COMPRESSED_ENDINGS, STREAM, is_delimiter
 
 PARQUET_MAGIC = b"PAR1"
 HEADER_BYTES = 2**20
-BLOCK_BYTES = 2**24  # no row may be longer
+# pyarrow reads so many bytes at a time, and refuses a row that is longer.
+LONGEST_ROW_BYTES = 2**24
 
 
 class TableError(ValueError):
@@ -180,7 +181,7 @@ def _csv(name: str, stream: _Peekable, delimiter: str, encoding: str) -> Source:
     )
     options = {
         "parse_options": parse,
-        "read_options": pa.csv.ReadOptions(encoding=encoding, block_size=BLOCK_BYTES),
+        "read_options": pa.csv.ReadOptions(encoding=encoding, block_size=LONGEST_ROW_BYTES),
     }
 
     def convert(columns: list[str]) -> pa.csv.ConvertOptions:

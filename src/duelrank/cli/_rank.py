@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -86,12 +86,12 @@ def rank(
     ):
         kept = _kept_columns(keep, source.columns)
         _check_kept(kept, shape, places)
-        batches = ranked_batches(model, source, places, batch, kept, with_probabilities, decimals)
+        batches = ranked_batches(model, source, batch, kept, places, with_probabilities)
         make_folder_of(output)
         default = ".jsonl" if shape == "jsonl" else ".csv"
         with writing(output, default=default, delimiter=delimiter) as write:
             for ranked in batches:
-                write(_SHAPES[shape](ranked))
+                write(_SHAPES[shape](ranked.rounded(decimals)))
                 n_rows += len(ranked.rankings.labels)
                 advance(len(ranked.rankings.labels))
     if output != STREAM:
@@ -107,23 +107,28 @@ class _Batch:
     kept: pa.Table
     rankings: Rankings
 
+    def rounded(self, decimals: int | None) -> _Batch:
+        """Round the probabilities; None keeps them."""
+        probabilities = self.rankings.probabilities
+        if probabilities is None or decimals is None:
+            return self
+        rankings = self.rankings._replace(probabilities=probabilities.round(decimals))
+        return replace(self, rankings=rankings)
+
 
 def ranked_batches(
     model: Model,
     source: Any,
-    places: int,
     rows: int,
     keep: list[str],
+    places: int,
     with_probabilities: bool,
-    decimals: int | None,
 ) -> Iterator[_Batch]:
-    """Rank batch by batch: first row, kept columns, and the rankings."""
+    """Read and rank a table, so many rows at a time."""
     from duelrank.tables import rank_points
 
     for points in model.points(source, rows, keep):
         rankings = rank_points(model.model, points.X, places, with_probabilities)
-        if rankings.probabilities is not None and decimals is not None:
-            rankings = rankings._replace(probabilities=rankings.probabilities.round(decimals))
         yield _Batch(points.before, points.kept, rankings)
 
 

@@ -12,7 +12,7 @@ from scipy.spatial.distance import squareform
 from duelrank._pairs import pairs
 from duelrank._sklearn import unwrap
 from duelrank.plotting._canvas import display_names
-from duelrank.plotting._heat_map import heat_map, heat_map_axes, write_values
+from duelrank.plotting._heat_map import Look, NamedMatrix, heat_map, heat_map_axes
 from duelrank.plotting._points import (
     check_classes,
     codes_of,
@@ -286,25 +286,20 @@ class DuelMatrixDisplay:
         """
         order = _leaf_order(self.pair_error) if sort_labels else np.arange(len(self.classes))
         names = display_names(self.classes[order])
-        values = self.error[np.ix_(order, order)]
-        ax = heat_map_axes(ax, names, names)
+        matrix = NamedMatrix(self.error[np.ix_(order, order)], names, names)
+        ax = heat_map_axes(ax, matrix)
         title = "Duel error" if self.name is None else f"Duel error of {self.name}"
         if self.by_pair:
             ax.set(xlabel="label", ylabel="label", title=title)
         else:
             ax.set(xlabel="label that wins", ylabel="true label", title=title)
-        largest = np.nanmax(values, initial=0.0)
-        self.image_ = heat_map(
+        self.image_, self.text_ = heat_map(
             ax,
-            values,
-            names,
-            names,
-            cmap=cmap,
-            limits=(0.0, largest if largest > 0 else 1.0),
-            colorbar="duels won by the wrong label" if colorbar else None,
-            im_kw=im_kw,
+            matrix,
+            Look(include_values, cmap, colorbar, im_kw, text_kw),
+            limits=(0.0, float(np.nanmax(matrix.values, initial=0.0)) or 1.0),
+            meaning="duels won by the wrong label",
         )
-        self.text_ = write_values(ax, self.image_, values, include_values, text_kw)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-__all__ = ["heat_map", "heat_map_axes", "write_values"]
+__all__ = ["Look", "NamedMatrix", "heat_map", "heat_map_axes", "percent"]
 
 NO_VALUE = "0.88"
 # A cell this wide and high, in inches, holds two or three digits.
@@ -31,8 +31,27 @@ COLOR_BAR_INCHES, COLOR_BAR_WIDTH = 1.1, 0.2
 TITLE_INCHES = 0.7
 
 
-def heat_map_axes(ax: Axes | None, row_names: Sequence[str], column_names: Sequence[str]) -> Axes:
-    """Return axes in which the cells of a matrix and the names at its sides find room."""
+class NamedMatrix(NamedTuple):
+    """Shares with a name at every row and column; NaN where there is none."""
+
+    values: NDArray[np.float64]
+    row_names: Sequence[str]
+    column_names: Sequence[str]
+
+
+class Look(NamedTuple):
+    """How a heat map looks: the arguments that the displays' ``plot`` methods share."""
+
+    include_values: bool | None
+    cmap: Any
+    colorbar: bool
+    im_kw: dict[str, Any] | None
+    text_kw: dict[str, Any] | None
+
+
+def heat_map_axes(ax: Axes | None, matrix: NamedMatrix) -> Axes:
+    """Return axes that have room for the cells of a matrix and the names at its sides."""
+    row_names, column_names = matrix.row_names, matrix.column_names
     width, height = _side(len(column_names)), _side(len(row_names))
     upright = name_width(column_names) > width / len(column_names)
     below = name_width(column_names) if upright else 0.2
@@ -44,30 +63,42 @@ def heat_map_axes(ax: Axes | None, row_names: Sequence[str], column_names: Seque
 
 
 def heat_map(
-    ax: Axes,
-    values: NDArray[np.float64],
-    row_names: Sequence[str],
-    column_names: Sequence[str],
-    *,
-    cmap: Any,
-    limits: tuple[float, float],
-    colorbar: str | None,
-    im_kw: dict[str, Any] | None,
-) -> AxesImage:
-    """Draw shares as colours, NaN as grey; `colorbar` says what they are, None leaves it out.
+    ax: Axes, matrix: NamedMatrix, look: Look, *, limits: tuple[float, float], meaning: str
+) -> tuple[AxesImage, NDArray[Any] | None]:
+    """Draw shares as colours, NaN as grey, and write them into the cells where they are readable.
 
-    What is written around the axes should be there before, for it takes room.
+    Titles and axis labels take room, so they should be there before.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where to draw.
+    matrix : NamedMatrix
+        The shares.
+    look : Look
+        What users said about colours and values.
+    limits : tuple of float
+        The shares at both ends of the colours.
+    meaning : str
+        What the shares are, for the colour bar.
+
+    Returns
+    -------
+    image : matplotlib AxesImage
+        The colours.
+    texts : ndarray of matplotlib Text or None
+        The values in the cells, if they are written.
     """
     from matplotlib.image import AxesImage
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     given = {"interpolation": "nearest", "vmin": limits[0], "vmax": limits[1], "aspect": "auto"}
-    colours = pyplot().get_cmap(cmap).with_extremes(bad=NO_VALUE)
-    image = ax.imshow(values, **style({**given, "cmap": colours}, im_kw, AxesImage))
+    colours = pyplot().get_cmap(look.cmap).with_extremes(bad=NO_VALUE)
+    image = ax.imshow(matrix.values, **style({**given, "cmap": colours}, look.im_kw, AxesImage))
     ax.tick_params(length=2)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    if colorbar is not None:
+    if look.colorbar:
         decimals = 0 if limits[1] >= 0.05 else 1
         bar = ax.figure.colorbar(
             image,
@@ -78,27 +109,33 @@ def heat_map(
             pad=0.02,
             aspect=inches(ax)[1] / COLOR_BAR_WIDTH,
         )
-        bar.set_label(colorbar)
+        bar.set_label(meaning)
         bar.outline.set_visible(False)
     # The names take room from the cells, and the cells say which names fit.
     for _ in range(2):
-        name_ticks(ax, "x", column_names)
-        name_ticks(ax, "y", row_names)
+        name_ticks(ax, "x", matrix.column_names)
+        name_ticks(ax, "y", matrix.row_names)
         settle(ax)
-    return image
+    return image, _write_values(ax, image, matrix.values, look)
 
 
-def write_values(
-    ax: Axes,
-    image: AxesImage,
-    values: NDArray[np.float64],
-    include_values: bool | None,
-    text_kw: dict[str, Any] | None,
+def percent(share: float) -> str:
+    """Write a share in whole percent, and never write 0 or 100 for what is not."""
+    if 0 < share < 0.005:
+        return "<1"
+    if 0.995 <= share < 1:
+        return ">99"
+    return f"{100 * share:.0f}"
+
+
+def _write_values(
+    ax: Axes, image: AxesImage, values: NDArray[np.float64], look: Look
 ) -> NDArray[Any] | None:
     """Write the shares in percent into the cells; by default where they are readable."""
     from matplotlib.text import Text
 
     n_rows, n_columns = values.shape
+    include_values = look.include_values
     if include_values is None:
         width, height = inches(ax)
         enough = (width / n_columns, height / n_rows)
@@ -115,17 +152,10 @@ def write_values(
             "fontsize": 8,
             "color": "black" if _lightness(background) > 0.45 else "white",
         }
-        texts[row, column] = ax.text(column, row, percent(value), **style(given, text_kw, Text))
+        texts[row, column] = ax.text(
+            column, row, percent(value), **style(given, look.text_kw, Text)
+        )
     return texts
-
-
-def percent(share: float) -> str:
-    """Write a share in whole percent, and never write 0 or 100 for what is not."""
-    if 0 < share < 0.005:
-        return "<1"
-    if 0.995 <= share < 1:
-        return ">99"
-    return f"{100 * share:.0f}"
 
 
 def _side(n_cells: int) -> float:

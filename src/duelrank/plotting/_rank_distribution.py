@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from duelrank._parameters import check_choice
 from duelrank.plotting._canvas import display_names, legend_below, row_height
-from duelrank.plotting._heat_map import heat_map, heat_map_axes, write_values
+from duelrank.plotting._heat_map import Look, NamedMatrix, heat_map, heat_map_axes
 from duelrank.plotting._points import (
     check_classes,
     codes_of,
@@ -252,24 +252,20 @@ class RankDistributionDisplay:
         mean = self.mean_rank
         order = np.argsort(mean, kind="stable") if sort_labels else np.arange(n_classes)
         values, places = _first_places(self.share[order], max_rank)
-        names = display_names(self.classes[order])
-        ax = heat_map_axes(ax, names, places)
+        matrix = NamedMatrix(values, display_names(self.classes[order]), places)
+        ax = heat_map_axes(ax, matrix)
         of = "true label" if self.points == "own" else "label"
         title = f"Places of every {of}"
         if self.name is not None:
             title = f"{title}, {self.name}"
         ax.set(xlabel="place", ylabel=of, title=title)
-        self.image_ = heat_map(
+        self.image_, self.text_ = heat_map(
             ax,
-            values,
-            names,
-            places,
-            cmap=cmap,
+            matrix,
+            Look(include_values, cmap, colorbar, im_kw, text_kw),
             limits=(0.0, float(np.nanmax(values, initial=0.0)) or 1.0),
-            colorbar="share of the points" if colorbar else None,
-            im_kw=im_kw,
+            meaning="share of the points",
         )
-        self.text_ = write_values(ax, self.image_, values, include_values, text_kw)
         self.means_ = None
         if show_mean:
             columns = np.minimum(mean[order] - 1, values.shape[1] - 1)

@@ -16,7 +16,7 @@ from duelrank._pairs import beats_from_square
 from duelrank._parameters import check_choice
 from duelrank._sklearn import as_indexable, take_rows, unwrap
 from duelrank.plotting._canvas import display_names
-from duelrank.plotting._heat_map import heat_map, heat_map_axes, write_values
+from duelrank.plotting._heat_map import Look, NamedMatrix, heat_map, heat_map_axes
 from duelrank.plotting._ladder import (
     CYCLE,
     UPSET,
@@ -227,8 +227,10 @@ class TournamentDisplay:
         elif not isinstance(top, (int, np.integer)) or not 2 <= top <= n_classes:
             raise ValueError(f"top must be an integer from 2 to {n_classes}, got {top!r}.")
         names = display_names(self.tournament.classes[self.order[:top]])
-        draw = self._draw_ladder if kind == "ladder" else self._draw_matrix
-        ax = draw(ax, names, include_values, cmap, colorbar, im_kw, text_kw)
+        if kind == "ladder":
+            ax = self._draw_ladder(ax, names, include_values, text_kw)
+        else:
+            ax = self._draw_matrix(ax, names, Look(include_values, cmap, colorbar, im_kw, text_kw))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -237,9 +239,6 @@ class TournamentDisplay:
         ax: Axes | None,
         names: list[str],
         include_values: bool | None,
-        cmap: Any,
-        colorbar: bool,
-        im_kw: dict[str, Any] | None,
         text_kw: dict[str, Any] | None,
     ) -> Axes:
         top = len(names)
@@ -259,32 +258,15 @@ class TournamentDisplay:
         name_rungs(ax, names, self.expected_)
         return ax
 
-    def _draw_matrix(
-        self,
-        ax: Axes | None,
-        names: list[str],
-        include_values: bool | None,
-        cmap: Any,
-        colorbar: bool,
-        im_kw: dict[str, Any] | None,
-        text_kw: dict[str, Any] | None,
-    ) -> Axes:
+    def _draw_matrix(self, ax: Axes | None, names: list[str], look: Look) -> Axes:
         top = len(names)
-        rows = [f"{place})  {name}" for place, name in enumerate(names, start=1)]
-        ax = heat_map_axes(ax, rows, names)
+        row_names = [f"{place})  {name}" for place, name in enumerate(names, start=1)]
+        matrix = NamedMatrix(self._chances()[:top, :top], row_names, names)
+        ax = heat_map_axes(ax, matrix)
         ax.set(xlabel="opponent", ylabel="place and label", title=self._title(top))
-        chances = self._chances()[:top, :top]
-        self.image_ = heat_map(
-            ax,
-            chances,
-            rows,
-            names,
-            cmap=cmap,
-            limits=(0.0, 1.0),
-            colorbar="probability that the row wins" if colorbar else None,
-            im_kw=im_kw,
+        self.image_, self.text_ = heat_map(
+            ax, matrix, look, limits=(0.0, 1.0), meaning="probability that the row wins"
         )
-        self.text_ = write_values(ax, self.image_, chances, include_values, text_kw)
         for low, high in self._cycle_places():
             if low < top:
                 frame(ax, low, low, high - low + 1, CYCLE)

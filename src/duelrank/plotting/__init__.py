@@ -1,10 +1,10 @@
-"""Pictures of rankings, duels and probabilities: scikit-learn style displays.
+"""Pictures of rankings, duels and probabilities: displays in the style of scikit-learn.
 
-A *display* holds what was computed, as arrays, and draws it: ``from_estimator`` computes from a
-fitted model and labelled rows that it was not fitted with, ``from_predictions`` from its
-predictions, the constructor takes what is computed already, and ``plot(ax=...)`` draws, again if
-wanted, and returns the display with its ``ax_`` and ``figure_``. A model is a `DuelRanker`, or any
-classifier where the picture makes sense, also inside pipelines and searches.
+A *display* holds arrays and draws them. ``from_estimator`` computes the arrays from a fitted model
+and points that it was not fitted with, ``from_predictions`` computes them from predictions, and
+the constructor takes arrays. ``plot(ax=...)`` draws, as often as wanted, and returns the display
+with its ``ax_`` and ``figure_``. A model is a `DuelRanker`, or any classifier if the picture makes
+sense for it, also inside pipelines and searches.
 
 - `TopKAccuracyDisplay`: how often the true label is among the first k, for several rankers;
 - `DuelMatrixDisplay`: which labels lose their duels, and to whom;
@@ -13,7 +13,7 @@ classifier where the picture makes sense, also inside pipelines and searches.
 - `ReliabilityDisplay`: whether probabilities mean what they say.
 
 Matplotlib (``pip install 'duelrank[plot]'``) is imported when something is drawn, not before.
-Colours are told apart by colour-blind eyes and in greyscale.
+Colour-blind readers can tell the colours apart, and greyscale prints keep them apart.
 """
 
 from duelrank.plotting._duel_matrix import DuelMatrixDisplay

@@ -1,7 +1,7 @@
 """The canvas of a display: axes, colours, and labels that fit where they are written.
 
-Colours are those of Okabe and Ito, which colour-blind eyes tell apart; curves differ in marker and
-line style too, so that they survive greyscale.
+The colours are those of Okabe and Ito, which colour-blind readers can tell apart. Curves also
+differ in marker and line style, so they can be told apart in greyscale.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def check_ax(ax: Any) -> None:
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return the given axes, or those of a new figure of so many inches."""
+    """Return the given axes, or the axes of a new figure of this size in inches."""
     check_ax(ax)
     if ax is not None:
         return ax
@@ -80,15 +80,15 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def style(defaults: dict[str, Any], given: dict[str, Any] | None, artist: Any) -> dict[str, Any]:
-    """Let what was given, under any of its names (c, color), replace the defaults."""
+    """Replace defaults by what users gave, under any of matplotlib's names, such as c for color."""
     from matplotlib.cbook import normalize_kwargs
 
     return {**defaults, **normalize_kwargs(given or {}, artist)}
 
 
-def curve_style(ax: Axes, number: int = 0) -> dict[str, Any]:
-    """Return colour, marker and line style of the next curve but `number` of these axes."""
-    number += sum(line.get_gid() == CURVE for line in ax.get_lines())
+def curve_style(ax: Axes) -> dict[str, Any]:
+    """Return colour, marker and line style of the next curve in these axes."""
+    number = sum(line.get_gid() == CURVE for line in ax.get_lines())
     return {
         "color": COLOURS[number % len(COLOURS)],
         "marker": MARKERS[number % len(MARKERS)],
@@ -100,8 +100,8 @@ def curve_style(ax: Axes, number: int = 0) -> dict[str, Any]:
 def display_names(labels: ArrayLike) -> list[str]:
     """Write labels as short texts that matplotlib takes literally.
 
-    A long name loses its middle, for names often differ at their ends only; it loses less where
-    that would make two names equal.
+    The middle of a long name is left out, because names often differ only at their ends. Less is
+    left out if two names would become equal.
     """
     array = np.asarray(labels)
     names = [" ".join(str(label).split()) or "''" for label in array.tolist()]
@@ -115,7 +115,7 @@ def display_names(labels: ArrayLike) -> list[str]:
 
 
 def legend_name(name: str) -> str:
-    """Write a name so that a legend shows it: matplotlib hides those that start with _."""
+    """Write a name so that a legend shows it: matplotlib hides names that start with _."""
     literal = str(name).replace("$", r"\$")
     return f" {literal}" if literal.startswith("_") else literal
 
@@ -155,7 +155,7 @@ def inches(ax: Axes) -> tuple[float, float]:
 
 
 def settle(ax: Axes) -> None:
-    """Let the figure's layout, if it has one, decide how large the axes are as they are now."""
+    """Run the figure's layout engine, if it has one, so that the size of the axes is final."""
     figure: Any = ax.figure.canvas.figure
     engine = figure.get_layout_engine()
     if engine is not None:
@@ -171,8 +171,8 @@ def row_height(ax: Axes) -> float:
 def name_ticks(ax: Axes, axis: str, names: Sequence[str]) -> None:
     """Write names at 0, 1, 2, … of one axis: smaller if there are many, and not all if too many.
 
-    Names along the x axis that are wider than their room stand upright, but for short ones, such as
-    numbers, of which some are left out.
+    Along the x axis, names that are wider than their room stand upright. Short names, such as
+    numbers, never do; some of them are left out instead.
     """
     low, high = sorted(ax.get_xlim())
     room = inches(ax)[0] / (high - low) if axis == "x" else row_height(ax)

@@ -31,7 +31,7 @@ __all__ = ["DuelMatrixDisplay"]
 
 
 class DuelMatrixDisplay:
-    """Who confuses with whom: the error of every duel, by true label.
+    """Which labels are confused: the error of every duel, by true label.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class DuelMatrixDisplay:
     counts : array-like of shape (K,), default=None
         Number, or total weight, of the points of every label.
     by_pair : bool, default=False
-        Whether `error` has one number a pair, as `pair_error` has.
+        Whether `error` has one number per pair, as `pair_error` has.
 
     Attributes
     ----------
@@ -129,10 +129,10 @@ class DuelMatrixDisplay:
         Parameters
         ----------
         estimator : fitted classifier, pipeline or search
-            The duels are those that a `DuelRanker` fitted; of two labels of any other classifier
-            the one that it ranks first wins.
+            A `DuelRanker` has duels. For any other classifier, the label that it ranks before
+            the other one wins.
         X : array-like with n rows
-            Points that the model was not fitted with: errors on others are too small.
+            Points that the model was not fitted with; on points of the fit, errors are too small.
         y : array-like of shape (n,)
             Their labels.
         by_pair : bool, default=False
@@ -182,8 +182,8 @@ class DuelMatrixDisplay:
         y_true : array-like of shape (n,)
             True labels.
         y_pred : array-like of shape (n, K, K) or (n, K)
-            ``beats[i, a, b]``: a wins its duel with b in row i; or ranks, where of two labels the
-            one that is ranked first wins.
+            Either ``beats[i, a, b]``, whether a wins its duel with b in row i; or ranks, where
+            the label that is ranked before the other one wins.
         classes : array-like of shape (K,), default=None
             Labels of the columns; by default the sorted labels of `y_true`, if these are K.
         by_pair : bool, default=False
@@ -226,7 +226,7 @@ class DuelMatrixDisplay:
     def from_diagnosis(
         cls, diagnosis: Any, *, name: str | None = None, ax: Axes | None = None, **plot_kw: Any
     ) -> DuelMatrixDisplay:
-        """Draw the errors of a diagnosis, one number a pair.
+        """Draw the errors of a diagnosis, one number per pair.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ class DuelMatrixDisplay:
 
 
 def _lost_by_ranks(ranks: NDArray[np.int64], codes: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return who is ranked before the true label, (n, K)."""
+    """Tell which labels are ranked before the true label, (n, K)."""
     return ranks < np.take_along_axis(ranks, codes[:, np.newaxis], axis=1)
 
 

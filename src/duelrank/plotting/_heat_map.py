@@ -111,7 +111,7 @@ def heat_map(
         )
         bar.set_label(meaning)
         bar.outline.set_visible(False)
-    # The names take room from the cells, and the cells say which names fit.
+    # Twice: the names take room from the cells, and the size of the cells decides which names fit.
     for _ in range(2):
         name_ticks(ax, "x", matrix.column_names)
         name_ticks(ax, "y", matrix.row_names)
@@ -120,7 +120,7 @@ def heat_map(
 
 
 def percent(share: float) -> str:
-    """Write a share in whole percent, and never write 0 or 100 for what is not."""
+    """Write a share in whole percent; 0 and 100 are written only if exact."""
     if 0 < share < 0.005:
         return "<1"
     if 0.995 <= share < 1:
@@ -159,7 +159,7 @@ def _write_values(
 
 
 def _side(n_cells: int) -> float:
-    """Return how many inches so many cells want: values readable up to 12, names up to 75."""
+    """Return the inches for so many cells: up to 12 hold readable values, up to 75 names."""
     return float(np.clip(max(min(0.45 * n_cells, 5.4), 0.18 * n_cells), 3.0, 13.5))
 
 

@@ -1,7 +1,7 @@
 """The ladder of a tournament: a rung per label, and arrows for the duels against the ranking.
 
-Rungs are at 0, 1, 2, … from the top. The left of the axes, in duels, belongs to the bars of duels
-won; the right, in shares of the width, to the arrows.
+Rungs are at 0, 1, 2, … from the top. The left part of the axes holds bars of duels won and counts
+duels. The right part holds the arrows and is measured in shares of the width.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CYCLE, UPSET = "black", VERMILION
 
 
 def ladder_axes(ax: Axes | None, names: list[str]) -> Axes:
-    """Return axes in which the rungs find room."""
+    """Return axes that have room for the rungs."""
     height = float(np.clip(0.23 * len(names) + 1.6, 2.8, 16))
     return new_axes(ax, name_width(names) + 5.6, height)
 
@@ -57,7 +57,7 @@ def draw_rungs(
     n_classes: int,
     cycles: list[tuple[int, int]],
 ) -> tuple[Any, Any]:
-    """Draw duels won as bars, duels expected as diamonds, and a band behind every cycle."""
+    """Draw duels won as bars, expected wins as diamonds, and a band behind every cycle."""
     from matplotlib.ticker import MaxNLocator
 
     rungs = np.arange(len(wins))
@@ -88,7 +88,7 @@ def draw_rungs(
 
 
 def name_rungs(ax: Axes, names: list[str], diamonds: Any) -> None:
-    """Write places and names, when everything else is there, as large as there is room."""
+    """Write places and names as large as there is room; everything else must be drawn before."""
     for _ in range(2):
         name_ticks(ax, "y", [f"{place})  {name}" for place, name in enumerate(names, start=1)])
         settle(ax)
@@ -101,7 +101,7 @@ def draw_upsets(
     values: list[float] | None,
     text_kw: dict[str, Any] | None,
 ) -> list[Any]:
-    """Draw an arrow from the winner of every upset up to the loser, wider for farther ones."""
+    """Draw an arrow from the winner of every upset to the loser; long ones reach farther right."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
     from matplotlib.text import Text
@@ -114,7 +114,7 @@ def draw_upsets(
     crowded = len(upsets) > 30
     arrows = []
     for number, (winner, loser) in enumerate(upsets.tolist()):
-        # A cubic curve gets three quarters of the way to its control points.
+        # A cubic curve goes three quarters of the way to its control points.
         turn = start + reach * (0.25 + 0.75 * np.sqrt((winner - loser) / farthest))
         path = Path(
             [(start, winner), (turn, winner), (turn, loser), (start, loser)],

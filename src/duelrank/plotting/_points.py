@@ -1,7 +1,7 @@
 """Labelled points: what displays are made from, checked once.
 
-`codes` are the true labels of the points as integers 0..K−1, `places` the ranks that these true
-labels got, `weights` what every point counts.
+`codes` are the true labels of the points as integers 0..K−1, `places` are the ranks of these
+labels, and `weights` say how much every point counts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def check_classes(y_true: Any, classes: Any, n_classes: int) -> NDArray[Any]:
 
 
 def true_codes(y: Any, classes: NDArray[Any], name: str = "y_true") -> NDArray[np.intp]:
-    """Return the places of the labels y among the classes."""
+    """Return the codes of the labels y."""
     codes = codes_from_labels(y, classes, name)
     if len(codes) == 0:
         raise ValueError(f"{name} must hold at least one label, got none.")
@@ -66,7 +66,7 @@ def places_of(codes: NDArray[np.intp], ranks: NDArray[np.int64]) -> NDArray[np.i
 
 
 def weights_of(sample_weight: Any, codes: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return what every point counts: 1 by default."""
+    """Return how much every point counts: 1 by default."""
     if sample_weight is None:
         return np.ones(len(codes))
     return check_sample_weight(sample_weight, codes)

@@ -41,7 +41,7 @@ class RankDistributionDisplay:
     classes : array-like of shape (K,), default=None
         The labels; by default 0, …, K−1.
     points : {"own", "all"}, default="own"
-        Whether the points of a label are those whose true label it is, or all of them.
+        Which points count for a label: its own, which have it as true label, or all.
     name : str, default=None
         Name of the ranker, for the title.
 
@@ -127,7 +127,7 @@ class RankDistributionDisplay:
         y : array-like of shape (n,), default=None
             Their labels, needed for ``points="own"``.
         points : {"own", "all"}, default="own"
-            Whether to look at a label in the points whose true label it is, or in all.
+            Which points count for a label: its own, which have it as true label, or all.
         sample_weight : array-like of shape (n,), default=None
             Weights of the points.
         name : str, default=None
@@ -168,13 +168,13 @@ class RankDistributionDisplay:
         Parameters
         ----------
         y_true : array-like of shape (n,) or None
-            True labels; None will do for ``points="all"`` if `classes` are given.
+            True labels. They may be None for ``points="all"`` if `classes` are given.
         ranks : array-like of shape (n, K)
             ``ranks[i, k]`` is the place of ``classes[k]`` in row i.
         classes : array-like of shape (K,), default=None
             Labels of the columns; by default the sorted labels of `y_true`, if these are K.
         points : {"own", "all"}, default="own"
-            Whether to look at a label in the points whose true label it is, or in all.
+            Which points count for a label: its own, which have it as true label, or all.
         sample_weight : array-like of shape (n,), default=None
             Weights of the points.
         name : str, default=None
@@ -222,8 +222,8 @@ class RankDistributionDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; by default in a new figure that grows with the number of labels.
         max_rank : int, default=None
-            The last place with a column of its own; those behind share one. By default all
-            have one for ``points="all"``, and the first ten for ``points="own"``.
+            The last place with a column of its own; all places behind it share one. By default
+            all places for ``points="all"``, and ten for ``points="own"``.
         sort_labels : bool, default=False
             Whether to sort the labels by their mean place.
         show_mean : bool, default=True
@@ -269,7 +269,7 @@ class RankDistributionDisplay:
         self.means_ = None
         if show_mean:
             columns = np.minimum(mean[order] - 1, values.shape[1] - 1)
-            # Below the values, where there are any.
+            # Below the values, if they are written.
             self.means_ = _mark_means(
                 ax, columns, np.arange(n_classes) + (0.32 if self.text_ is not None else 0.0)
             )
@@ -303,7 +303,7 @@ def _shares(
 def _first_places(
     share: NDArray[np.float64], max_rank: int
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Return columns for the first places and one for all behind, and their names."""
+    """Return a column for each of the first places and one for the rest, and their names."""
     names = [str(place) for place in range(1, max_rank + 1)]
     if max_rank == share.shape[1]:
         return share, names

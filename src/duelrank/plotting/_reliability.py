@@ -55,7 +55,7 @@ class ReliabilityDisplay:
         Lower and upper edge of every bin, for the bars of the counts.
     interval : array-like of shape (n_bins, 2), default=None
         Lower and upper end of a confidence interval of the frequency. The other constructors take
-        Wilson's at 95 %, as if statements were independent; those about one point are not.
+        Wilson's at 95 %. It assumes independent statements; statements about one point are not.
     of : {"top", "duels", "labels"}, default="top"
         What the statements are about; see `from_predictions`.
     name : str, default=None
@@ -70,7 +70,7 @@ class ReliabilityDisplay:
     intervals_ : matplotlib LineCollection or None
         The confidence intervals.
     counts_ax_ : matplotlib Axes or None
-        The counts below it, where wanted.
+        The counts below the curve, if they are drawn.
     ax_, figure_ : matplotlib Axes and Figure
         Where the curve is.
 
@@ -144,8 +144,8 @@ class ReliabilityDisplay:
         Parameters
         ----------
         estimator : fitted classifier, pipeline or search
-            Anything with ``predict_proba``. The duels are those of a `DuelRanker`; for other
-            classifiers their probabilities follow from ``predict_proba``.
+            Anything with ``predict_proba``. A `DuelRanker` has duels; for other classifiers the
+            probabilities of duels follow from ``predict_proba``.
         X : array-like with n rows
             Points that the model was not fitted with.
         y : array-like of shape (n,)
@@ -211,12 +211,12 @@ class ReliabilityDisplay:
         classes : array-like of shape (K,), default=None
             Labels of the columns; by default the sorted labels of `y_true`, if these are K.
         of : {"top", "duels", "labels"}, default="top"
-            What is stated, and how probable that is said to be:
+            What the probabilities state:
 
             - "top": that the most probable label is the true one;
-            - "duels": that the favourite of a duel is the true label, in all duels in which one
-              of the two is; a favourite has a probability of one half or more, and an even duel
-              comes half true;
+            - "duels": that the favourite of a duel is the true label, for all duels of the true
+              label. A favourite has a probability of one half or more, and an even duel counts
+              as half true;
             - "labels": that a label is the true one, for all labels of all points.
         n_bins : int, default=10
             Number of bins; empty ones are left out.
@@ -319,7 +319,7 @@ class ReliabilityDisplay:
 
 
 def _draw_counts(ax: Axes, display: ReliabilityDisplay) -> Any:
-    """Draw the counts below the curve, in the axes of an earlier display if there is one."""
+    """Draw the counts below the curve, into the axes of an earlier display if there is one."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     shared = ax.get_shared_x_axes()

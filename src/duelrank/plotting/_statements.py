@@ -1,7 +1,7 @@
-"""Statements: probabilities and whether what they speak of came true.
+"""Statements: probabilities, and whether what they state came true.
 
-A *statement* is a probability together with its outcome, 1 if it came true: that the favourite of a
-duel is the true label, that the top label is, or that any one label is.
+A *statement* has a probability and an outcome, which is 1 if the statement came true. It states
+that the favourite of a duel is the true label, that the top label is, or that a given label is.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def check_probabilities(probabilities: ArrayLike, of: str) -> Floats:
 
 
 def about_duels(true_wins: Floats, codes: NDArray[np.intp], weights: Floats) -> Statements:
-    """State that favourites are the true label, of all duels in which one of the two is.
+    """State that the favourite is the true label, for all duels of the true label.
 
     true_wins[i, k] is the probability that the true label of row i beats k.
     """

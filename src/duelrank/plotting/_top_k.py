@@ -49,7 +49,7 @@ class TopKAccuracyDisplay:
     lines_ : list of matplotlib Line2D
         One curve per ranker.
     chance_line_ : matplotlib Line2D or None
-        The chance level, where asked for.
+        The chance level, if it is drawn.
     ax_, figure_ : matplotlib Axes and Figure
         Where the curves are.
 
@@ -296,7 +296,7 @@ def _as_curves(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def _by_name(given: Any, name: str | None, default: Any) -> dict[str, Any]:
-    """Return a mapping as it is, and anything else under its name."""
+    """Return a mapping as it is, and a single ranker under its name."""
     if not isinstance(given, Mapping):
         return {default(given) if name is None else str(name): given}
     if name is not None:

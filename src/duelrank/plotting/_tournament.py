@@ -1,7 +1,7 @@
 """The tournament of one point: its ranking, the duels that contradict it, and its cycles.
 
-An *upset* is a duel that is won by the label that is placed behind. Without upsets the duels agree
-with the ranking; a cycle holds at least one, whatever the ranking.
+An *upset* is a duel that the label placed behind wins. Without upsets the duels agree with the
+ranking. A cycle holds at least one upset, whatever the ranking.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TournamentDisplay:
     Parameters
     ----------
     tournament : duelrank.tournaments.Tournaments
-        Of one point, as ``DuelRanker.tournament(X)[i]`` gives it.
+        The tournament of one point, such as ``DuelRanker.tournament(X)[i]``.
     name : str, default=None
         Name of the point, for the title.
 
@@ -161,7 +161,8 @@ class TournamentDisplay:
             ``probabilities[a, b]``: probability that label a beats b, with
             ``probabilities[b, a]`` its complement. The diagonal is ignored.
         beats : array-like of bool, of shape (K, K), default=None
-            Who beats whom; by default who is more probable to, and of even ones the first.
+            Who beats whom; by default the label that more probably does, and the first label if
+            both are equally probable.
         classes : array-like of shape (K,), default=None
             The labels; by default 0, …, K−1.
         name : str, default=None
@@ -198,14 +199,14 @@ class TournamentDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; by default in a new figure that grows with the number of labels.
         kind : {"ladder", "matrix"}, default="ladder"
-            How to draw it, in both cases labels by place:
+            How to draw it. Both kinds show the labels in the order of the ranking:
 
-            - "ladder": how many duels every label wins and could expect to win, the labels of
-              cycles in another colour, and an arrow for every upset, from winner to loser;
-            - "matrix": the probability that the label of the row beats that of the column, upsets
-              and cycles framed.
+            - "ladder": how many duels every label wins and could expect to win, with a band
+              behind every cycle and an arrow for every upset, from winner to loser;
+            - "matrix": the probability that the label of the row beats that of the column, with
+              frames around upsets and cycles.
         top : int, default=None
-            Draw the first so many places only.
+            How many places to draw; by default all.
         include_values : bool, default=None
             Whether to write the probabilities, in percent; by default where they are readable.
         cmap : str or matplotlib Colormap, default="viridis"

@@ -2,17 +2,17 @@
 
 The page holds the data and the model at a glance, the top-k curve, the hardest label pairs, the
 noise diagnosis, the cycles and how they were resolved, and a browser of individual points. It
-loads nothing from anywhere: figures are inline SVG, and the points travel inside as bytes.
+loads nothing: figures are inline SVG, and the page holds the points as bytes.
 
 The path from a model to a page, with the file that walks each step:
 
 - `_facts`: the tournaments of all rows become counts (*facts*), batch by batch;
-- `_points`: the tournaments of the rows that can be browsed become bytes, small ones;
+- `_points`: the tournaments of the rows that can be browsed become bytes, as few as possible;
 - `_figures`, `_markup`, `_sections`, `_hardness`: facts become SVG and HTML; `_rules` has the
   sentences about aggregations and ties;
-- `_text`: what comes from the user becomes text that a browser cannot take for anything else;
-- `_report`: all of it becomes one file, whole or not at all. ``page.html``, ``page.css`` and
-  ``page.js`` are the page without its contents.
+- `_text`: labels and names of the user become text that a browser never reads as markup;
+- `_report`: all of it becomes one file, written completely or not at all. ``page.html``,
+  ``page.css`` and ``page.js`` are the page without its contents.
 """
 
 from duelrank.report._report import render_report, write_report

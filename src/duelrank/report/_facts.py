@@ -1,8 +1,8 @@
 """Facts: what the tournaments of all rows amount to, counted batch by batch.
 
 All numbers come from `DuelRanker.tournament` and `DuelRanker.predict_proba`; nothing about a
-ranking is decided here. A row's *cycles* are its components of three or more labels, its
-*upsets* the duels that its ranking goes against: the label placed behind wins.
+ranking is decided here. A row's *cycles* are its components of three or more labels. Its *upsets*
+are the duels that contradict its ranking: the label placed behind wins.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Facts:
     first_in_cycle : ndarray of bool, of shape (n,)
         Whether the first label is part of a cycle.
     upsets : ndarray of shape (n,)
-        Duels that the ranking goes against.
+        Duels that contradict the ranking.
     exact : ndarray of bool, of shape (n,)
         As in `Tournaments`.
     cycling : ndarray of shape (K,)
@@ -83,7 +83,7 @@ class Facts:
         return float((self.place <= k).mean())
 
     def accuracy_by_frequency(self, k: int) -> float:
-        """Return the same for one ranking for all: labels by their frequency in these rows."""
+        """Return the same if all rows had one ranking: the labels by their frequency."""
         assert self.codes is not None
         return float(np.sort(np.bincount(self.codes))[::-1][:k].sum() / self.n_rows)
 
@@ -95,7 +95,7 @@ def gather(
     browsed: NDArray[np.intp],
     on_rows: Callable[[int], None],
 ) -> Facts:
-    """Walk through the rows of X once.
+    """Count the facts in one walk through the rows of X.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def gather(
 
 
 def _columns(tournaments: Tournaments, codes: NDArray[np.intp] | None) -> dict[str, NDArray[Any]]:
-    """Return what is remembered of every row."""
+    """Return the facts about every row, by name."""
     ranks = ranks_from_scores(tournaments.scores)
     first = order_from_scores(tournaments.scores)[:, 0]
     components = tournaments.components
@@ -167,7 +167,7 @@ def _columns(tournaments: Tournaments, codes: NDArray[np.intp] | None) -> dict[s
 
 
 def _count_cycles(components: NDArray[np.int64], cycles: Counter[tuple[int, ...]]) -> None:
-    """Add the label sets of all cycles."""
+    """Count the label sets of all cycles."""
     for number in range(int(components.max(initial=-1)) + 1):
         members = components == number
         members = members[members.sum(axis=1) > 1]

@@ -1,8 +1,8 @@
 """Figures as inline SVG: numbers in, markup out.
 
-Figures are drawn 360 units wide, about the width of a phone, so that their text stays readable
-there; colours and fonts are those of the page's style sheet. Each has a title for those who
-cannot see it, and stands next to a table or sentence with the same numbers.
+Figures are 360 units wide, about the width of a phone, so that their text is readable there.
+Colours and fonts are those of the page's style sheet. Every figure has a title for readers who
+cannot see it, and a table or sentence next to it has the same numbers.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def bars(
     values : sequence of str, optional
         What is written above the bars; by default the share in percent.
     end : str, optional
-        Makes a histogram: bars touch, names are those of their left edges, and this one stands at
-        the right end.
+        Makes a histogram: bars touch, their names are those of their left edges, and `end` is
+        written at the right end.
     """
     highest = max((share for _, share in heights), default=0) or 1.0
     slot = min(WIDEST_BAR, (WIDTH - 2 * RIGHT) / max(len(heights), 1))
@@ -147,7 +147,7 @@ def scatter(title: str, points: Sequence[tuple[float, float]], x_label: str, y_l
     parts = [_text(6, TOP, y_label, "start")]
     for level in (step * number for number in range(6)):
         parts.append(_grid_line(y(level), f"{level:.{decimals}%}"))
-        # At the corner two names meet.
+        # In the corner the names of both axes meet.
         anchor = "middle" if level > 0 else "start"
         parts.append(_text(x(level), HEIGHT - BOTTOM + 18, f"{level:.{decimals}%}", anchor))
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_label, "middle"))

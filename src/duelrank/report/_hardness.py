@@ -127,7 +127,7 @@ def _matrix(diagnosis: Diagnosis, names: Sequence[str]) -> str:
     first, second = pairs(n_classes)
     errors = np.full((n_classes, n_classes), np.nan)
     errors[first, second] = errors[second, first] = diagnosis.error
-    # Long names would make columns of a hand's width: there the columns are numbered.
+    # Long names would make the columns too wide, so the columns have numbers instead.
     short = all(len(name) <= SHORT_NAME for name in names)
     numbers = ["" if short else f"<b>{number}</b>" for number in range(1, n_classes + 1)]
     heads = [foreign(name) for name in names] if short else numbers
@@ -155,7 +155,7 @@ def _shaded(error: float) -> str:
 
 
 def _errors(diagnosis: Diagnosis) -> str:
-    """Draw the errors seen against those expected, of as many duels as a figure can hold."""
+    """Draw the errors seen against the errors expected, for the hardest duels if there are many."""
     hardest = diagnosis.hardest()
     hardest = hardest[~np.isnan(diagnosis.expected_error[hardest])]
     shown = hardest[:DOTS]

@@ -1,6 +1,6 @@
-"""Points: the rows that can be browsed, as few bytes as their pictures need.
+"""Points: the rows that can be browsed, in as few bytes as the page needs.
 
-Everything is written along the ranking: column r belongs to the label in place r + 1.
+All arrays follow the ranking: column r belongs to the label in place r + 1.
 
 - ``order``: codes of the labels in the first `LISTED` places;
 - for the first `DUELLING` places: ``posteriors`` in tenths of a percent, ``won`` duels, and
@@ -8,7 +8,7 @@ Everything is written along the ranking: column r belongs to the label in place 
 - ``duels``: one byte for every two of these places, in the order of `duelrank.pairs`: the
   probability that the label placed ahead wins, in percent, plus 128 where it loses (an upset).
 
-Rounding is what the page shows, so that the page shows what the library prints.
+Numbers are rounded as the library prints them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DUELLING = 12
 
 @dataclass(frozen=True)
 class Points:
-    """Packed points; every array has one row a point and holds unsigned integers."""
+    """Packed points; every array has one row per point and holds unsigned integers."""
 
     order: NDArray[np.unsignedinteger[Any]]
     posteriors: NDArray[np.unsignedinteger[Any]]
@@ -57,7 +57,7 @@ class Points:
 
 
 def pack(tournaments: Tournaments, posteriors: NDArray[np.float64] | None) -> Points:
-    """Pack at least one tournament and, where the engine knows them, posteriors."""
+    """Pack at least one tournament, and its posteriors if the engine knows them."""
     n_classes = len(tournaments.classes)
     small = small_integers(n_classes)
     order = order_from_scores(tournaments.scores)
@@ -76,8 +76,8 @@ def pack(tournaments: Tournaments, posteriors: NDArray[np.float64] | None) -> Po
 def bytes_per_point(n_classes: int, has_posteriors: bool) -> int:
     """Return how many characters of base64 a point takes, rounded up.
 
-    To what is packed here come four bytes each for its row and its upsets, one to tell whether it
-    is exact, and three small numbers: its largest cycle, its label and the place of that.
+    The page adds four bytes each for its row and its upsets, one byte that tells whether it is
+    exact, and three small numbers: its largest cycle, its label and the place of its label.
     """
     small = small_integers(n_classes)().itemsize
     top = min(n_classes, DUELLING)

@@ -1,4 +1,4 @@
-"""One page out of a model and a table: validation, thinning, and a write that is whole or not."""
+"""One page about a model and a table: check them, choose the rows that fit, write the file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from duelrank.report._rules import RANKED_BY, TIES_BY
 from duelrank.report._text import LONGEST, as_json, count, foreign, plain
 
 MOST_BYTES = 1_950_000
-NOTES_BYTES = 10_000  # what the last sentences of the page may add to what was measured
+NOTES_BYTES = 10_000  # for sentences that are written when it is known which rows fit
 
 
 def write_report(
@@ -48,7 +48,7 @@ def write_report(
 ) -> Path:
     """Write a report about a fitted ranker as one self-contained HTML file.
 
-    The file appears whole or not at all: what stood at `path` stays until the new one is complete.
+    The file is written completely or not at all: an old file stays until the new one is complete.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def write_report(
         Numbers of the rows, increasing, where X holds some rows of a larger table. By default
         rows are numbered from 0.
     random_state : int, RandomState instance or None, default=0
-        Draws the rows that can be browsed where not all fit into two megabytes.
+        Draws the rows that can be browsed if not all of them fit into two megabytes.
     on_rows : callable
         Is called with the number of rows of every batch that is ranked.
 
@@ -143,7 +143,7 @@ def render_report(
 
 @dataclass(frozen=True)
 class _Job:
-    """What was asked for, checked."""
+    """The arguments of a report, checked."""
 
     model: Any
     ranker: DuelRanker
@@ -212,13 +212,13 @@ def _check_row_numbers(row_numbers: Any, n_rows: int) -> NDArray[np.int64]:
 
 
 def _draw(rng: np.random.RandomState, job: _Job) -> NDArray[np.intp]:
-    """Return the rows that might fit, in the order in which they are taken."""
+    """Draw the rows that may fit; the first ones are taken first."""
     most = MOST_BYTES // bytes_per_point(len(job.labels), job.has_posteriors)
     return rng.permutation(job.X.shape[0])[:most]
 
 
 def _that_fit(drawn: NDArray[np.intp], job: _Job, room: int) -> NDArray[np.intp]:
-    """Return as many of the first rows drawn as there is room for, at least one, increasing."""
+    """Return, in increasing order, the first rows drawn that there is room for, at least one."""
     costs = np.full(len(drawn), bytes_per_point(len(job.labels), job.has_posteriors))
     if job.names is not None:
         costs += np.array([len(as_json(job.names[row])) + 1 for row in drawn.tolist()])
@@ -308,7 +308,7 @@ def _data(
 
 
 def _fill(template: str, **contents: str) -> str:
-    """Fill all gaps in one pass: what is filled in is never searched for gaps."""
+    """Fill all gaps in one pass, so that contents are never searched for gaps."""
     return re.sub(r"\{\{(\w+)\}\}", lambda gap: contents[gap[1]], template)
 
 

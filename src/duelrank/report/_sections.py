@@ -76,7 +76,7 @@ def glance(facts: Facts, model: Any, ranker: DuelRanker) -> Section:
 
 
 def labels(facts: Facts, names: Sequence[str]) -> Section:
-    """Tell how every label fares."""
+    """Show how often every label is ranked first, found, and in a cycle."""
     ranked_first = np.bincount(facts.first, minlength=facts.n_classes)
     head = [Cell("Label"), Cell("Ranked first", "number")]
     columns: list[list[str]] = [[count(int(n)) for n in ranked_first]]
@@ -113,7 +113,7 @@ def labels(facts: Facts, names: Sequence[str]) -> Section:
 
 
 def top_k(facts: Facts) -> Section:
-    """Show how far down the ranking the right label is."""
+    """Show how often the right label is among the first k."""
     places = range(1, min(facts.n_classes, CURVE_PLACES) + 1)
     ours = [facts.accuracy(k) for k in places]
     theirs = [facts.accuracy_by_frequency(k) for k in places]
@@ -146,7 +146,7 @@ def top_k(facts: Facts) -> Section:
 
 
 def cycles(facts: Facts, names: Sequence[str], ranker: DuelRanker) -> Section:
-    """Show how often duels contradict each other, and what becomes of that."""
+    """Show how often duels contradict each other, and how that was resolved."""
     n_cyclic = int(facts.cyclic.sum())
     inside = int(facts.first_in_cycle.sum())
     resolved = f"<p>{RANKED_BY[ranker.aggregation]} {TIES_BY[ranker.ties]}</p>"
@@ -244,7 +244,7 @@ def _upsets(facts: Facts) -> str:
 
 
 def _cycle_sizes(facts: Facts) -> list[tuple[str, float]]:
-    """Return shares of the rows with a cycle, by the size of the largest; large ones together."""
+    """Return the shares of rows by the size of their largest cycle, in ranges if sizes are many."""
     sizes = facts.largest_cycle[facts.cyclic]
     largest = int(sizes.max())
     step = 1 if largest - 2 <= CYCLE_SIZES else -(-(largest - 2) // CYCLE_RANGES)
@@ -257,7 +257,7 @@ def _cycle_sizes(facts: Facts) -> list[tuple[str, float]]:
 
 
 def _frequent_cycles(facts: Facts, names: Sequence[str]) -> str:
-    """List the cycles that are small enough to be told apart by their labels."""
+    """List the most frequent cycles, among those that are short enough to list their labels."""
     small = [item for item in facts.cycles.items() if len(item[0]) <= CYCLE_NAMES]
     if not small:
         return f"<p>Every cycle has more than {CYCLE_NAMES} labels.</p>"

@@ -1,4 +1,4 @@
-"""Text for the page: whatever a user's file holds is shown, and never understood as markup.
+"""Text for the page: labels and names are shown as they are, and never read as markup.
 
 Labels, names and titles are *foreign*: they go through `foreign` into HTML and SVG, and through
 `as_json` into the data of the script. Control characters, which HTML forbids even escaped, and
@@ -19,7 +19,7 @@ _MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def plain(value: Any) -> str:
-    """Return what is shown of a label, name or title: one line, not longer than can be read."""
+    """Return a label, name or title as the page shows it: one line, shortened if it is long."""
     text = _FORBIDDEN.sub("�", re.sub(r"\s+", " ", str(value))).strip()
     if len(text) > LONGEST:
         text = text[: LONGEST - 1] + "…"
@@ -27,7 +27,7 @@ def plain(value: Any) -> str:
 
 
 def foreign(value: Any) -> str:
-    """Return a label, name or title as HTML, its writing direction kept to itself."""
+    """Return a label, name or title as HTML that does not change the writing direction around."""
     return f"<bdi>{html.escape(plain(value))}</bdi>"
 
 
@@ -48,10 +48,10 @@ def percent(share: float, decimals: int = 1) -> str:
 
 
 def count(number: int) -> str:
-    """Return a whole number with thousands told apart."""
+    """Return a whole number with commas between thousands."""
     return f"{number:,}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number and its noun."""
+    """Return a number and its noun, singular or plural."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"

@@ -86,7 +86,7 @@ __all__ = [
     "tournaments",
 ]
 
-# Every room can be reached as an attribute, also those whose best names are above.
+# Every room is an attribute, also a room whose main names are above.
 _ROOMS = (
     "blocks",
     "bounds",
@@ -108,7 +108,7 @@ _ROOMS = (
     "tournaments",
 )
 
-# Where the names live that are no rooms themselves.
+# The rooms of the names above that are not rooms themselves.
 _ROOM_OF = {
     "DuelRanker": "rankers",
     "EstimatorDuels": "duels",

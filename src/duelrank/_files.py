@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Write a file whole or not at all.
+    """Write a file completely or not at all.
 
     Parameters
     ----------
     path : path
-        The file to write. What is there stays until the new file is complete, and whenever
-        something interrupts.
+        The file to write. An old file stays until the new one is complete, and stays for good if
+        something interrupts the writing.
 
     Yields
     ------
     partial : Path
-        A new file in the same folder to write to, which takes the place of `path` in the end. What
-        is no regular file, such as a pipe, is yielded itself.
+        The file to write to: a new one in the same folder, which replaces `path` in the end. If
+        `path` is not a regular file but a pipe, for example, it is `path` itself.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -34,7 +34,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
-        # Created here, so that the mode of a new file is the usual one.
+        # The file is created here, so that its mode is the usual one of a new file.
         partial.touch(exist_ok=False)
         if target.exists():
             shutil.copymode(target, partial)

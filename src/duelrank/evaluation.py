@@ -1,9 +1,9 @@
-"""How good duels are on some data, next to what else there is.
+"""How well duels rank some data, next to other classifiers.
 
 `evaluate` fits rankers side by side, by cross-validation or on a given test set, and measures for
 each of them the top-k accuracies, the share of points whose duels contain a cycle, and the times
-to fit and to rank. `baselines` are the rankers that duels are held against: multinomial logistic
-regression, which is the paper's, and one logistic regression per label.
+to fit and to rank. `baselines` are the rankers to compare duels with: multinomial logistic
+regression, which is the paper's baseline, and one logistic regression per label.
 
 >>> from sklearn.datasets import load_iris
 >>> from duelrank import DuelRanker
@@ -42,7 +42,7 @@ class RareLabelError(ValueError):
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured about one ranker, averaged over the folds.
+    """Measurements of one ranker, averaged over the folds.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Result:
 
 
 def baselines(C: float = 1.0, max_iter: int = 1000) -> dict[str, Any]:
-    """Return the rankers that duels are held against.
+    """Return the rankers to compare duels with.
 
     Parameters
     ----------
@@ -129,20 +129,20 @@ def evaluate(
     y : array-like of shape (n,)
         Their labels.
     feedback : mapping of str to array-like with n rows, default=None
-        What the rankers of these names are fitted to in place of `y`, such as the (n, K) ranks of
-        lists whose first labels are `y`. All rankers are measured by labels.
+        What to fit the rankers with these names to, instead of `y`: for example the (n, K) ranks
+        of lists whose first labels are `y`. All rankers are measured by labels.
     test : tuple of X and y, default=None
         Test points and labels. A label that is not in `y` is never ranked, so it counts as wrong.
         By default the training data is cross-validated.
     folds : int, default=5
-        Number of stratified folds, from 2 to the number of rows of the rarest label; with more
-        there is a `RareLabelError`.
+        Number of stratified folds, from 2 to the number of rows of the rarest label. More folds
+        raise a `RareLabelError`.
     top : int, default=5
         Longest list whose accuracy is measured, at most the number of labels.
     random_state : int, RandomState instance or None, default=None
-        How rows are dealt to folds.
+        Decides which rows belong to which fold.
     on_step : callable
-        Is called after every fit of a ranker, of which there are rankers × folds.
+        Is called after every fit, once for every ranker and fold.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def _measure(
 
 
 def _places(ranks: NDArray[np.int64], classes: Any, y: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the place of each point's own label; infinity if it was never seen."""
+    """Return the place of each point's own label; infinity if the ranker never saw that label."""
     code_of = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     codes = np.array([code_of.get(label, -1) for label in y.tolist()], dtype=np.intp)
     places = ranks[np.arange(len(codes)), codes].astype(float)

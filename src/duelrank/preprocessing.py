@@ -1,14 +1,14 @@
-"""From a table to what duels can learn from: which columns, of what kind, and what happens to them.
+"""From a table to training data: which columns are features, and how they become numbers.
 
-`training_data` picks the columns of a table apart: features, and a label for every row or a *list*
-of its best labels, best first. `make_preprocessing` is the scikit-learn ColumnTransformer that a
-model fitted from the command line begins with:
+`training_data` splits the columns of a table into features and labels. Every row has a label, or
+a *list* of its best labels, best first. `make_preprocessing` makes the scikit-learn
+ColumnTransformer that is the first step of a model fitted from the command line:
 
-- numbers, dates and booleans: the median for a missing value, a column of its own that says so
-  where there were any, and the standard scale;
-- categories: one column per value, missing being one of them. Of many values the most frequent
-  `MOST_CATEGORIES` − 1 keep a column and the others share one, which is also where values go that
-  were not seen.
+- numbers, dates and booleans: the median replaces missing values, a second column says where
+  values were missing, if any were, and all columns get the standard scale;
+- categories: every value gets a column, and missing is one of the values. If there are too many,
+  only the most frequent `MOST_CATEGORIES` − 1 get a column. All others share one, and so do values
+  that were not seen.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ __all__ = ["TrainingData", "first_labels", "make_preprocessing", "training_data"
 
 MOST_CATEGORIES = 100
 MISSING_CATEGORY = "(missing)"
-# Above so many values a category column is worth a word; so is a target with as many labels.
+# A note tells of category columns with more values, and of targets with more labels.
 MANY_VALUES = 100
-# Among fewer rows, values that are all different mean nothing.
+# In so few rows, all values of a useful column may be different by chance.
 FEW_ROWS = 20
-# What a column with a few stray texts looks like.
+# If this share of its values are numbers, a column was meant to hold numbers.
 MOSTLY_NUMBERS = 0.8
-# An unnamed first column and what pandas writes are numbers of rows.
+# Columns of row numbers: a first column without a name, and the names that pandas writes.
 INDEX_COLUMNS = ("", "__index_level_0__", "Unnamed: 0")
 LABEL_TYPES = {"O": "text", "i": "whole numbers", "b": "true and false"}
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """A table picked apart.
+    """A table split into features and labels.
 
     Attributes
     ----------
     X : pyarrow.Table
         The features.
     y : ndarray of shape (n,)
-        The labels; of lists the first ones.
+        The labels; if rows have lists, the first label of each.
     kinds : dict of str to str
         The columns of X and their kinds.
     left_out : list of str
         Columns that carry no information.
     notes : list of str
-        What a user should know: columns left out, rows dropped, suspicious columns.
+        Remarks for the user: columns left out, rows dropped, suspicious columns.
     lists : list of lists of labels, or None
-        All labels of every row, best first, if there may be several.
+        All labels of every row, best first, if rows may have several.
     """
 
     X: pa.Table
@@ -91,17 +91,18 @@ def training_data(
     ignore: Collection[str] = (),
     categorical: Collection[str] = (),
 ) -> TrainingData:
-    """Pick a table apart into features and labels.
+    """Split a table into features and labels.
 
     Parameters
     ----------
     table : pyarrow.Table
         Features and labels.
     target : str or sequence of str
-        The column with the labels, or with lists of labels; or several columns that hold a list
-        each row, best label first, and nothing behind its end. Rows without a label are dropped.
+        The column with the labels, or with lists of labels. Several columns hold one list per
+        row: the best label in the first column, and empty cells after the last label. Rows
+        without a label are dropped.
     as_text : bool
-        Whether text may stand for something else, as it does in CSV.
+        Whether text may stand for numbers, dates and booleans, as in CSV.
     ignore : collection of str
         Columns to leave out.
     categorical : collection of str
@@ -154,7 +155,7 @@ def first_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
     Returns
     -------
     column : pyarrow.ChunkedArray
-        Labels as they are, of lists the first one; null for an empty list.
+        Labels as they are; of a list its first label, or null if it is empty.
 
     Examples
     --------
@@ -196,7 +197,7 @@ def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
             max_categories=MOST_CATEGORIES,
             sparse_output=False,
         )
-        # Dataframes differ in what they put where text is missing.
+        # Where text is missing, some dataframes have NaN and others None.
         missing = [
             SimpleImputer(missing_values=nothing, strategy="constant", fill_value=MISSING_CATEGORY)
             for nothing in (np.nan, None)
@@ -257,7 +258,7 @@ def _are_ranks(lists: list[list[Any]], n_columns: int) -> bool:
 def _cells(
     table: pa.Table, targets: list[str]
 ) -> Iterator[tuple[str, NDArray[np.intp], NDArray[np.intp], pa.ChunkedArray]]:
-    """Yield cells with labels, the rows and the places that they are of; places count from 0."""
+    """Yield columns of labels: their name, the rows and places (from 0) of cells, and the cells."""
     if len(targets) == 1:
         rows = [row or [] for row in table[targets[0]].to_pylist()]
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
@@ -272,7 +273,7 @@ def _cells(
 def _informative(
     X: pa.Table, kinds: dict[str, str], forced: Collection[str], notes: list[str]
 ) -> dict[str, str]:
-    """Keep the columns that could tell something about a row that was not seen."""
+    """Keep the columns that could help to rank new rows; a note names the others."""
     reasons: dict[str, list[str]] = {}
     for name, kind in kinds.items():
         reason = "" if name in forced else _why_useless(name, kind, X[name])
@@ -325,7 +326,7 @@ def _note_categories(X: pa.Table, kinds: dict[str, str], notes: list[str]) -> No
 
 
 def _strays(values: pa.Array) -> str | None:
-    """Name the texts among values that are numbers otherwise, if they are few."""
+    """Name the few texts among values that are mostly numbers; None if it is no such column."""
     texts = values.to_pylist()
     strays = [text for text in texts if not _is_number(text)]
     if not strays or len(strays) > (1 - MOSTLY_NUMBERS) * len(texts):

@@ -1,22 +1,22 @@
 """Tables of data: CSV and Parquet, files and standard streams, in and out.
 
-Every table in here is a pyarrow Table; any other dataframe becomes one through narwhals. From CSV
-all columns come as text, exactly as written, because only the whole column tells what it holds.
-What a column is for is its *kind*:
+Every table in here is a pyarrow Table; any other dataframe becomes one through narwhals. All
+columns of CSV come as text, exactly as written, because only the whole column tells what it holds.
+Every column has a *kind*:
 
 - "number": numbers;
 - "boolean": true and false, which become 1 and 0;
 - "date": dates and times, which become days since 1970;
 - "category": text, or anything else with few different values.
 
-`kinds_of` finds the kinds when a model is fitted; `features` turns the columns of any later table
-into these kinds, or says which column it could not. Labels are never converted: ``01`` stays
-``01``. Empty cells are missing, and so is what `MISSING` lists, in features but not in labels.
+`kinds_of` finds the kinds when a model is fitted. `features` converts the columns of any later
+table to these kinds, or says which column cannot be converted. Labels are never converted: ``01``
+stays ``01``. Empty cells are missing; in features, so are the words of `MISSING`.
 
 - `_reading`: a file or a stream becomes a `Source`, read at once or in batches;
 - `_kinds`: columns become features and labels;
 - `_rankings`: points are ranked, and rankings become columns;
-- `_writing`: tables become a file, whole or not at all, or a stream.
+- `_writing`: tables become a file, written completely or not at all, or a stream.
 
 >>> import pyarrow as pa
 >>> table = pa.table({"age": ["31", "", "12"], "town": ["Bonn", "Ulm", "Bonn"]})

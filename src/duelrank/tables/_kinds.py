@@ -15,7 +15,7 @@ from duelrank.tables._reading import TableError
 KINDS = ("number", "boolean", "date", "category")
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A")
 MICROSECONDS_A_DAY = 86_400_000_000
-# Read as a number, 007 would be 7: it is a code.
+# Text such as 007 is a code: as a number it would become 7.
 LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 
 
@@ -27,7 +27,7 @@ def kinds_of(table: pa.Table, *, as_text: bool, categorical: Iterable[str] = ())
     table : pyarrow.Table
         The columns.
     as_text : bool
-        Whether text may stand for something else, as it does in CSV.
+        Whether text may stand for numbers, dates and booleans, as in CSV.
     categorical : iterable of str
         Columns that hold categories, whatever they look like.
 
@@ -44,7 +44,7 @@ def kinds_of(table: pa.Table, *, as_text: bool, categorical: Iterable[str] = ())
 
 
 def features(table: pa.Table, kinds: Mapping[str, str], rows_before: int = 0) -> pa.Table:
-    """Turn columns into what their kinds say.
+    """Convert columns to their kinds.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def features(table: pa.Table, kinds: Mapping[str, str], rows_before: int = 0) ->
     kinds : mapping of str to str
         One of `KINDS` for every column that is wanted.
     rows_before : int, default=0
-        Rows that came in earlier tables; messages count rows from 0.
+        Number of rows in earlier batches of the same table, for row numbers in messages.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def labels(name: str, column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Undo dictionaries and the many types of text and decimals."""
+    """Turn dictionaries, decimals and the many types of text into plain types."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_decimal(column.type):
@@ -162,7 +162,7 @@ def _kind_of_text(known: pa.ChunkedArray) -> str:
 def _without_missing(column: pa.ChunkedArray) -> pa.ChunkedArray:
     trimmed = pc.utf8_trim_whitespace(column)
     missing = pc.is_in(trimmed, pa.array(MISSING)).to_numpy()
-    # Not by if_else, which garbles slices of text in pyarrow 14 to 21.
+    # Not with if_else, which garbles slices of text in pyarrow 14 to 21.
     return column.take(pa.array(np.arange(len(column)), mask=missing))
 
 
@@ -195,7 +195,7 @@ def _categories(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _feature(name: str, column: pa.ChunkedArray, kind: str, rows_before: int = 0) -> Any:
-    """Convert a column, or say where it does not hold what it should."""
+    """Convert a column, or say which row cannot be converted."""
     cast, wanted = _CASTS[kind]
     if pa.types.is_string(column.type):
         column = _without_missing(column)
@@ -216,8 +216,9 @@ def _feature(name: str, column: pa.ChunkedArray, kind: str, rows_before: int = 0
 
 
 def _first_failure(column: pa.ChunkedArray, cast: Any) -> int:
-    """Find the first value that cannot be converted, by halving."""
-    good, bad = 0, len(column)  # so many values can be converted, and so many cannot
+    """Find the first value that cannot be converted, by bisection."""
+    # The first `good` values can be converted, the first `bad` values cannot.
+    good, bad = 0, len(column)
     while bad - good > 1:
         middle = (good + bad) // 2
         try:

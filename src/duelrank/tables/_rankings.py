@@ -17,7 +17,7 @@ class Rankings(NamedTuple):
     labels : ndarray of shape (n, places)
         Most probable label first.
     probabilities : ndarray of float, of shape (n, places), or None
-        Their probabilities, where these were asked for.
+        Their probabilities, if these were asked for.
     """
 
     labels: NDArray[Any]
@@ -43,15 +43,14 @@ def rank_points(model: Any, X: Any, places: int, with_probabilities: bool) -> Ra
     rankings : Rankings
         Labels, and probabilities or None.
     """
-    # Tables are read and written without scikit-learn as well.
-    from duelrank._classifiers import label_scores
+    # Reading and writing tables does not need scikit-learn, so it is imported here.
     from duelrank._sklearn import unwrap
     from duelrank.rankings import order_from_scores
 
     codes = np.zeros((0, places), dtype=np.intp)
     probabilities = np.zeros((0, places)) if with_probabilities else None
     if X.shape[0]:
-        # The points are transformed once for both questions.
+        # The points are transformed once, for the ranks and for the probabilities.
         ranker, points = unwrap(model, X)
         codes = order_from_scores(label_scores(ranker, points))[:, :places]
         if with_probabilities:
@@ -60,7 +59,7 @@ def rank_points(model: Any, X: Any, places: int, with_probabilities: bool) -> Ra
 
 
 def wide_columns(rankings: Rankings) -> dict[str, pa.Array]:
-    """Return a column for every place, and one for its probability if that is known.
+    """Return a column for every place, and one for its probability if there are any.
 
     Parameters
     ----------

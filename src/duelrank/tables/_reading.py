@@ -24,7 +24,7 @@ LONGEST_ROW_BYTES = 2**24
 
 
 class TableError(ValueError):
-    """A table that cannot be read or does not hold what it should, and why."""
+    """A table cannot be read, or does not hold what it should."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Source:
             return self._read(list(self.columns if columns is None else columns))
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
-        """Read some columns, at most so many rows at a time; at least one batch comes."""
+        """Read some columns, at most so many rows at a time; there is at least one batch."""
         with _naming(self.name):
             came = False
             for table in self._stream(list(columns), rows):
@@ -95,8 +95,8 @@ def open_table(
     Parameters
     ----------
     path : str
-        The file, or ``-`` for standard input. Parquet is known by its first bytes; everything
-        else is CSV, which may be compressed if its name says so (``.csv.gz``).
+        The file, or ``-`` for standard input. The first bytes tell whether it is Parquet;
+        everything else is CSV, which may be compressed if its name says so (``.csv.gz``).
     delimiter : str, default=None
         The ASCII character that separates the cells of CSV; by default a comma, or a tab in
         ``.tsv`` files.
@@ -131,7 +131,7 @@ def open_table(
 
 
 def check_delimiter(delimiter: str | None) -> None:
-    """Refuse what cannot separate the cells of CSV."""
+    """Raise unless this can separate the cells of CSV."""
     if not (delimiter is None or is_delimiter(delimiter)):
         raise TableError(
             "delimiter must be one ASCII character other than a quote or a line break, "
@@ -153,7 +153,7 @@ def _open_bytes(path: str) -> Any:
 
 
 class _Peekable:
-    """A stream whose beginning can be looked at before it is read."""
+    """A stream that shows its first bytes before it is read."""
 
     closed = False
 
@@ -177,7 +177,7 @@ def _csv(name: str, stream: _Peekable, delimiter: str, encoding: str) -> Source:
     parse = pa.csv.ParseOptions(
         delimiter=delimiter,
         newlines_in_values=True,
-        ignore_empty_lines=len(names) > 1,  # of a single column, an empty line is an empty cell
+        ignore_empty_lines=len(names) > 1,  # in a single column, an empty line is an empty cell
     )
     options = {
         "parse_options": parse,

@@ -1,4 +1,4 @@
-"""Writing: CSV, Parquet and JSON lines, whole or not at all."""
+"""Writing: CSV, Parquet and JSON lines; a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def writing(path: str, *, default: str = ".csv", delimiter: str | None = None) -
     Parameters
     ----------
     path : str
-        A file whose ending says how to write it, or ``-`` for standard output. A file appears when
-        everything is written, and not at all if anything goes wrong.
+        A file whose ending says how to write it, or ``-`` for standard output. The file appears
+        when everything is written, and not at all if anything goes wrong.
     default : str, default=".csv"
         How to write to standard output.
     delimiter : str, default=None
@@ -98,7 +98,7 @@ def _writer(file: BinaryIO, ending: str, delimiter: str | None) -> Iterator[Writ
 
 
 class _ParquetOutput:
-    """A Parquet file whose columns are those of the first table."""
+    """A Parquet file that takes its columns from the first table."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -159,7 +159,7 @@ def _quoted(text: pa.Array, delimiter: str) -> pa.Array:
     needed = pc.match_substring_regex(text, NEEDS_QUOTES)
     needed = pc.or_(needed, pc.match_substring(text, delimiter))
     doubled = pc.replace_substring(text, '"', '""')
-    # The choice is between quotes, not texts: if_else garbles slices of text in pyarrow 14 to 21.
+    # if_else chooses quotes, not texts: it garbles slices of text in pyarrow 14 to 21.
     quote = pc.if_else(needed, '"', "")
     return pc.binary_join_element_wise(quote, doubled, quote, "")
 

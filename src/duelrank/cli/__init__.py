@@ -1,9 +1,9 @@
 """The ``duelrank`` command.
 
-One file per command; what they share is in `_group` (errors and exit codes), `_options`, `_files`
-(what is wrong with file names), `_terminal` (what is written for people to read), `_model` (a model
-file and the data it takes) and `_labels` (labels of different files).
-Nothing heavy is imported before there is work to do, so that help and mistakes answer at once.
+Every command has a file. The commands share `_group` (errors and exit codes), `_options`, `_files`
+(checks of file names), `_terminal` (text for people to read), `_model` (a model file and the data
+it takes) and `_labels` (labels of different files).
+Nothing heavy is imported before there is work to do, so help and error messages appear at once.
 """
 
 from __future__ import annotations

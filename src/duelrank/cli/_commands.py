@@ -1,4 +1,4 @@
-"""All commands, under one name."""
+"""All commands, as commands of ``duelrank``."""
 
 from __future__ import annotations
 

@@ -54,9 +54,9 @@ def evaluate(
 
     The baselines are multinomial and one-vs-rest logistic regression on the same columns. top-k is
     the share of rows whose label is among the first k, cycles the share of rows whose duels
-    contradict each other. Of lists of labels, duels learn from all, the baselines from the first,
-    which is the one that counts in top-k. Without DATA, scikit-learn's handwritten digits are
-    ranked.
+    contradict each other. If rows have lists of labels, duels learn from whole lists and the
+    baselines from the first labels; the first labels count in top-k. Without DATA, scikit-learn's
+    handwritten digits are ranked.
     """
     if data is None and (targets or test is not None):
         raise click.UsageError("--target and --test need DATA.")
@@ -142,7 +142,7 @@ def _from_table(
 def _test_data(
     test: str, training: TrainingData, target: str, delimiter: str | None, encoding: str
 ) -> tuple[Any, Any]:
-    """Read the points to test on, and their labels as training knows them."""
+    """Read the points to test on, and their labels as the training data writes them."""
     import numpy as np
 
     from duelrank.preprocessing import first_labels

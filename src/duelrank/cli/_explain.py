@@ -21,7 +21,7 @@ MOST_OPPONENTS, MOST_CYCLES, MOST_UPSETS, LONGEST_LOOP = 3, 3, 10, 6
 @click.command()
 @click.argument("model_file", metavar="MODEL")
 @click.argument("data", metavar="DATA")
-@click.option("--row", type=click.IntRange(0), required=True, metavar="I", help="From 0.")
+@click.option("--row", type=click.IntRange(0), required=True, metavar="I", help="Counted from 0.")
 @click.option(
     "--top", type=click.IntRange(1), default=10, show_default=True, help="Labels to show."
 )
@@ -38,7 +38,8 @@ def explain(
 ) -> None:
     """Show the tournament of one row of the table DATA.
 
-    Who beats whom and how surely, where the duels contradict each other, and how that was resolved.
+    It tells who beats whom and how surely, where the duels contradict each other, and how that was
+    resolved.
     """
     check_inputs(model_file, data)
     model = load_model(model_file, trust)
@@ -59,7 +60,7 @@ def explain(
 def _read_row(
     model: Model, data: str, row: int, delimiter: str | None, encoding: str
 ) -> tuple[Any, tuple[int, str] | None]:
-    """Return the features of one row, and the code of its label and how it is written, if any."""
+    """Return the features of one row; and its label, if it has one, as a code and as written."""
     from duelrank.preprocessing import first_labels
     from duelrank.tables import TableError, is_labelled, open_table
 
@@ -123,7 +124,7 @@ def _opponents(tournament: Tournaments, winners: list[int], code: int, names: li
 
 
 def _story(tournament: Tournaments, aggregation: str, ties: str) -> list[str]:
-    """Tell the cycles, the upsets and how they came about."""
+    """Tell the cycles, the upsets and how the ranking was made."""
     from duelrank.report import RANKED_BY, TIES_BY
 
     names = [plain(label) for label in tournament.classes.tolist()]

@@ -1,7 +1,7 @@
 """Mistakes in file names, found before anything is imported or read.
 
-Outputs appear whole or not at all, and folders that they lack are made just before: a command that
-fails earlier leaves nothing behind.
+The folder of an output is made just before the output is written, so a command that fails earlier
+leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Mistake(click.ClickException):
 
 
 def check_inputs(*paths: str | None) -> None:
-    """Refuse files that are not there."""
+    """Raise if a file does not exist."""
     for path in paths:
         if path is None or path == STREAM:
             continue
@@ -34,7 +34,7 @@ def check_inputs(*paths: str | None) -> None:
 
 
 def check_output(path: str, *inputs: str | None) -> None:
-    """Refuse files that cannot be written where they should be, and files that are read."""
+    """Raise if a file cannot be written, or is one of the inputs."""
     if path == STREAM:
         return
     if os.path.isdir(path):
@@ -53,7 +53,7 @@ def check_output(path: str, *inputs: str | None) -> None:
 
 
 def check_table_output(path: str, *inputs: str | None) -> None:
-    """Refuse tables whose name does not say how to write them."""
+    """Raise if the name of a table does not say how to write it."""
     if path != STREAM and Path(path).suffix.lower() not in OUTPUT_ENDINGS:
         endings = ", ".join(OUTPUT_ENDINGS)
         raise ValueError(f"{path} must end in one of {endings}, which say how to write it.")
@@ -61,14 +61,14 @@ def check_table_output(path: str, *inputs: str | None) -> None:
 
 
 def check_figure(path: str, *inputs: str | None) -> None:
-    """Refuse figures whose name does not say how to draw them."""
+    """Raise if the name of a figure does not say how to draw it."""
     if Path(path).suffix.lower() not in FIGURE_ENDINGS:
         raise Mistake(f"{path} must end in .png, .svg or .pdf, which say how to draw it.")
     check_output(path, *inputs)
 
 
 def make_folder_of(path: str) -> None:
-    """Make the folder of an output, if it is not there."""
+    """Make the folder of an output, if it does not exist."""
     if path != STREAM:
         Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
 
@@ -77,5 +77,5 @@ def _is_same(output: str, read: str) -> bool:
     try:
         there = os.stat(0) if read == STREAM else os.stat(read)
         return os.path.samestat(os.stat(output), there)
-    except OSError:  # one of them is not there
+    except OSError:  # one of them does not exist
         return False

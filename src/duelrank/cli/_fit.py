@@ -89,7 +89,7 @@ def read_training_data(
     delimiter: str | None,
     encoding: str,
 ) -> TrainingData:
-    """Read a table to learn from, and tell what its columns are taken for."""
+    """Read a table to learn from, and say what kind its columns are."""
     twice = [name for name in targets if targets.count(name) > 1]
     if twice:
         raise click.UsageError(f"--target {twice[0]} is there more than once.")
@@ -128,7 +128,7 @@ def missing_columns(source: Any, missing: list[str]) -> str:
 
 
 def by_kind(kinds: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """List columns by what they are taken for."""
+    """List columns by their kind."""
     listed_by: dict[str, list[str]] = {}
     for name, kind in kinds.items():
         listed_by.setdefault(kind or "column", []).append(name)
@@ -158,11 +158,11 @@ def _check_labels(training: TrainingData, targets: tuple[str, ...]) -> None:
 
 
 def _fit_in_sight(model: Any, training: TrainingData) -> None:
-    """Fit, and let the duels show their progress on a terminal."""
+    """Fit, and show the progress of the duels on a terminal."""
     ranker = model[-1]
     ranker.set_params(verbose=is_watched())
     model.fit(training.X, training.feedback)
-    # Who looked on while it was fitted is no part of a model.
+    # Whether somebody watched the fit is no part of the model.
     for shown in (ranker, ranker.duels_):
         if "verbose" in shown.get_params(deep=False):
             shown.set_params(verbose=False)

@@ -1,7 +1,7 @@
-"""The command around the commands: one sentence for every mistake, and an exit code.
+"""``duelrank`` itself: it turns every mistake into one sentence and an exit code.
 
 0 is success, 1 a problem with the data, the model or a file, 2 a mistake in the arguments, 130 an
-interrupt, 141 a reader of the output that went away, 143 a request to terminate.
+interrupt, 141 a closed pipe at the output, 143 a request to terminate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from duelrank.cli._terminal import note, plain
 
 INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
 AS_BEFORE = "files that were there are as before"
-# What may be wrong with files and data; anything else is a fault of ours.
+# Errors that files and data can cause; any other error is a bug.
 EXPECTED = (ValueError, OSError, ImportError, MemoryError, csv.Error)
 
 
@@ -64,7 +64,7 @@ class OneSentenceGroup(click.Group):
             try:
                 return super().invoke(ctx)
             except BrokenPipeError:
-                # Nobody reads on: let the interpreter flush into nothing.
+                # Nobody reads the output any more: let the interpreter flush it into nothing.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 ctx.exit(READER_GONE)
             except KeyboardInterrupt as interrupt:
@@ -81,7 +81,10 @@ class OneSentenceGroup(click.Group):
 
 @contextmanager
 def _terminating() -> Iterator[None]:
-    """Let a request to terminate clean up, where signals can be heard."""
+    """Turn a request to terminate into an exception, so that unfinished files are removed.
+
+    Only the main thread can do this.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -110,7 +113,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _once() -> Any:
-    """Return what shows every warning as a note, and only once."""
+    """Return a function that shows every warning as a note, and only once."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

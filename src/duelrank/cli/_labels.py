@@ -1,6 +1,6 @@
-"""Labels of one table as another one, or a model, knows them.
+"""Labels of one file among the labels of another file or a model.
 
-Formats write the same label differently: ``0`` is text in CSV and a number in Parquet, and whole
+Formats hold the same label differently: ``0`` is text in CSV and a number in Parquet, and whole
 numbers may come as decimals. Labels are the same if they are written the same.
 """
 

@@ -24,7 +24,7 @@ class Model:
     description: ModelDescription
 
     def columns_in(self, source: Source, wanted: Sequence[str] = ()) -> list[str]:
-        """Name the columns of a table that the model takes, and tell what is ignored."""
+        """Return the columns of a table that the model takes, and note which are ignored."""
         from duelrank.tables import TableError
 
         known, targets = list(self.description.columns), self.description.targets
@@ -73,9 +73,9 @@ class Model:
         return np.column_stack([X[name].to_numpy() for name in X.column_names])
 
     def _kinds(self, source: Source, names: list[str], table: pa.Table) -> dict[str, str]:
-        """Tell what columns hold, from the model file or else from their types.
+        """Return the kinds of columns, from the model file or else from their types.
 
-        Never from their values: those of a batch, or of a short file, can look like something else.
+        Values do not tell: in one batch, or in a short file, they can look like another kind.
         """
         from duelrank.tables import KINDS, TableError, kinds_of
 
@@ -84,7 +84,7 @@ class Model:
         untold = [name for name in names if name not in kinds]
         if not source.as_text:
             found = kinds_of(table.select(untold), as_text=False)
-        elif not told:  # an array, which is one of numbers
+        elif not told:  # fitted on an array of numbers
             found = dict.fromkeys(untold, "number")
         elif untold:
             raise TableError(

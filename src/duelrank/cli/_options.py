@@ -1,4 +1,4 @@
-"""Options that several commands share, and the rankers that they choose."""
+"""Options that several commands share, and the ranker that they describe."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ ranker_options = _together(
         show_default=True,
         help="What decides between labels that win as many duels.",
     ),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of every random choice."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of random choices."),
     click.option("--jobs", type=int, metavar="N", help="Processes; -1 is one per core."),
 )
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from duelrank.tables import Rankings
 
 SHAPES = ("wide", "long", "jsonl")
-DECIMALS = 6  # of probabilities in text; Parquet keeps them all
-SAMPLE_BYTES = 2**20  # of CSV, to guess how many rows there are
+DECIMALS = 6  # of probabilities in text; Parquet keeps all
+SAMPLE_BYTES = 2**20  # the part of a CSV file that tells about how many rows there are
 
 
 @click.command()
@@ -65,7 +65,7 @@ def rank(
 ) -> None:
     """Rank the labels of every row of the table DATA.
 
-    Data of any size is read, ranked and written in batches. A file that is there is replaced when
+    Data of any size is read, ranked and written in batches. An old output file is replaced when
     the new one is complete.
     """
     check_table_output(output, model_file, data)
@@ -133,7 +133,7 @@ def ranked_batches(
 
 
 def _total(data: str, source: Any) -> int | None:
-    """Tell how many rows there are, or about how many, where that costs next to nothing."""
+    """Return how many rows there are, or about how many, if that is cheap to find out."""
     if not is_watched() or data == STREAM or not os.path.isfile(data):
         return None
     if not source.as_text:

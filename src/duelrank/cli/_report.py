@@ -39,8 +39,8 @@ def report(
     """Write a page about a model and the rows of the table DATA.
 
     One HTML file that needs no network: accuracies if DATA has labels, the hardest pairs of labels,
-    cycles, and every row with its ranking. Rows that the model has not seen tell more. Of lists of
-    labels, the first label is the one that counts.
+    cycles, and every row with its ranking. Rows that the model has not seen tell more. If rows have
+    lists of labels, the first label counts.
     """
     if not output.lower().endswith((".html", ".htm")):
         raise click.UsageError(f"--output {output} must end in .html.")

@@ -1,7 +1,7 @@
-"""What is written for people to read: to standard error, except results.
+"""Text for people to read: results go to standard output, everything else to standard error.
 
-Labels and names come from files, so they are cleaned of control characters before they reach a
-terminal, and never read as markup.
+Labels and names come from files. Control characters in them never reach a terminal, and they are
+never read as markup.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def is_watched() -> bool:
 
 
 def table(columns: Iterable[tuple[str, str]]) -> Table:
-    """Make a table of columns with a heading and "left" or "right", that nobody reads as markup."""
+    """Make a table whose columns have a heading and are aligned "left" or "right"."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -68,9 +68,9 @@ def show(thing: Any) -> None:
 def progress(
     description: str, total: int | None, exact: bool = True
 ) -> Iterator[Callable[[int], None]]:
-    """Draw a bar, on a terminal only; yields what tells it how many steps were done.
+    """Draw a bar, on a terminal only; yield a function that takes the number of steps just done.
 
-    A total that is not exact makes the bar show percents instead of steps.
+    If the total is not exact, the bar shows percents instead of steps.
     """
     if not is_watched():
         yield lambda steps: None

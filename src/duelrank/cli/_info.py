@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import comb
 from typing import TYPE_CHECKING
 
 import click
@@ -55,7 +56,8 @@ def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:
         ("labels", [f"{n_labels}: {listed([str(label) for label in description.labels])}"]),
         ("columns", columns or ["(not named)"]),
         ("steps", [plain(step) for step in description.steps] or ["(none)"]),
-        ("duels", [f"{n_labels * (n_labels - 1) // 2} by {plain(description.engine)}"]),
+        # Not n_pairs, which needs numpy: this command answers without it.
+        ("duels", [f"{comb(n_labels, 2)} by {plain(description.engine)}"]),
         ("ranking", [plain(f"{description.aggregation}, ties by {description.ties}")]),
         ("notes", [plain(note) for note in _as_list(facts.get("notes"))]),
         ("saved with", [plain(versions)]),

@@ -53,7 +53,8 @@ if TYPE_CHECKING:
         StackedDuels,
         StumpDuels,
     )
-    from duelrank.rankers import DuelRanker, predict_order, predict_ranks, predict_top
+    from duelrank.predictions import predict_order, predict_ranks, predict_top
+    from duelrank.rankers import DuelRanker
     from duelrank.storage import load, save
 
 __version__ = "0.1.0"
@@ -99,10 +100,12 @@ _ROOMS = (
     "losses",
     "plotting",
     "posteriors",
+    "predictions",
     "preprocessing",
     "rankers",
     "rankings",
     "report",
+    "scoring",
     "storage",
     "tables",
     "tournaments",
@@ -120,9 +123,9 @@ _ROOM_OF = {
     "StumpDuels": "duels",
     "load": "storage",
     "pairs": "_pairs",
-    "predict_order": "rankers",
-    "predict_ranks": "rankers",
-    "predict_top": "rankers",
+    "predict_order": "predictions",
+    "predict_ranks": "predictions",
+    "predict_top": "predictions",
     "save": "storage",
 }
 

@@ -30,7 +30,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_consistent_length
 
 from duelrank._sklearn import as_indexable, take_rows, unwrap
-from duelrank.rankers import DuelRanker, predict_ranks
+from duelrank.predictions import predict_ranks
+from duelrank.rankers import DuelRanker
 from duelrank.rankings import check_k
 
 __all__ = ["RareLabelError", "Result", "baselines", "evaluate", "rare_labels"]

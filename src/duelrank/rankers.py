@@ -22,6 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from duelrank._batches import batches, margin_batches
+from duelrank._choices import AGGREGATIONS, TIES
 from duelrank._label_ranker import LabelRanker
 from duelrank._pairs import beats_from_square, duels_by_labels, n_pairs, square
 from duelrank._parameters import check_choice
@@ -40,8 +41,6 @@ from duelrank.duels import DuelEngine, EstimatorDuels, LogisticDuels
 from duelrank.predictions import predict_order, predict_ranks, predict_top
 from duelrank.rankings import order_from_scores
 from duelrank.tournaments import (
-    AGGREGATIONS,
-    TIES,
     Tournaments,
     aggregate,
     copeland_from_wins,

@@ -7,10 +7,10 @@ from scipy.stats import chisquare
 from sklearn.base import BaseEstimator
 
 from duelrank import DuelRanker, pairs
+from duelrank._choices import AGGREGATIONS, TIES
 from duelrank.losses import kendall_distance
 from duelrank.rankings import ranks_from_scores
 from duelrank.tournaments import beats_from_margins, couple, duel_losses, feedback_arc_set
-from duelrank.tournaments._aggregation import AGGREGATIONS, TIES
 from random_duels import random_margins
 
 EVIDENCE = ("probability", "feedback_arc_set")

@@ -20,7 +20,7 @@ from duelrank.plotting._points import (
     true_codes,
     weights_of,
 )
-from duelrank.rankers import predict_ranks
+from duelrank.predictions import predict_ranks
 from duelrank.rankings import check_ranks
 from duelrank.tournaments import check_beats
 

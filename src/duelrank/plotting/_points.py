@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from duelrank._classifiers import known_labels
 from duelrank._sklearn import check_sample_weight, predictor_inside
-from duelrank._templates import known_labels
 from duelrank.rankings import codes_from_labels
 
 __all__ = [

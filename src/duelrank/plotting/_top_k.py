@@ -17,7 +17,7 @@ from duelrank.plotting._points import (
     true_codes,
     weights_of,
 )
-from duelrank.rankers import predict_ranks
+from duelrank.predictions import predict_ranks
 from duelrank.rankings import check_k, check_ranks
 
 if TYPE_CHECKING:

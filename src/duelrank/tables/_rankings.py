@@ -44,6 +44,7 @@ def rank_points(model: Any, X: Any, places: int, with_probabilities: bool) -> Ra
         Labels, and probabilities or None.
     """
     # Reading and writing tables does not need scikit-learn, so it is imported here.
+    from duelrank._classifiers import label_scores
     from duelrank._sklearn import unwrap
     from duelrank.rankings import order_from_scores
 

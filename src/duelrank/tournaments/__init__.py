@@ -40,9 +40,7 @@ __all__ = [
     "is_transitive",
 ]
 
-# For other rooms: constants, checks, and kernels on plain arrays that check nothing.
-from duelrank.tournaments._aggregation import AGGREGATIONS as AGGREGATIONS
-from duelrank.tournaments._aggregation import TIES as TIES
+# For other rooms: kernels on plain arrays that check nothing, and checks.
 from duelrank.tournaments._aggregation import aggregate as aggregate
 from duelrank.tournaments._aggregation import copeland_from_wins as copeland_from_wins
 from duelrank.tournaments._aggregation import needs_expected_wins as needs_expected_wins

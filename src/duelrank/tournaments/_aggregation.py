@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._choices import AGGREGATIONS as AGGREGATIONS
-from duelrank._choices import TIES as TIES
+from duelrank._pairs import n_pairs
 from duelrank.tournaments._copeland import count_losses
 from duelrank.tournaments._coupling import posteriors_from_probabilities
 from duelrank.tournaments._feedback_arc_set import solve_feedback_arc_set

@@ -11,6 +11,9 @@ The path from data to a ranking, with the shapes of n points, K labels and P = K
 - :mod:`duelrank.losses` measure how wrong they are;
 - :mod:`duelrank.rankers` walk the whole path as a scikit-learn classifier.
 
+:mod:`duelrank.predictions` read rankings off any other classifier, and :mod:`duelrank.scoring`
+makes scorers of the losses.
+
 In place of y there may be top-m lists or rankings: :mod:`duelrank.feedback` says what rows reveal
 about duels, :mod:`duelrank.consensus` finds one ranking for many, and :mod:`duelrank.competitors`
 are the other methods of label ranking behind the same interface.

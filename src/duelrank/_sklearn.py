@@ -1,4 +1,4 @@
-"""What is private in scikit-learn, or differs between its versions; nowhere else is.
+"""What is private in scikit-learn, or differs between its versions. No other module uses it.
 
 Supported: scikit-learn 1.6 and newer. The callback mechanism exists from 1.9 on; before that
 `CallbackSupportMixin` is empty and `with_callbacks` does nothing.
@@ -73,7 +73,7 @@ def fit_context(estimator: Any, n_steps: int) -> Any:
 
 @contextmanager
 def fit_of_subestimator(estimator: Any, inner: Any, task_name: str) -> Iterator[None]:
-    """Fit one estimator as the only task of another one's fit, and let its callbacks hear of it."""
+    """Fit one estimator as the only task of another one's fit, and report it to the callbacks."""
     context = fit_context(estimator, 1)
     if context is None:
         yield
@@ -91,14 +91,14 @@ routing_enabled: Callable[[], bool] = _routing_enabled
 
 
 def as_indexable(X: Any) -> Any:
-    """Let arrays, dataframes and sparse matrices be, in a form whose rows can be taken."""
+    """Return X in a form whose rows can be taken; arrays and dataframes stay as they are."""
     if sparse.issparse(X):
         return X.tocsr()  # type: ignore[attr-defined]
     if X is None or isinstance(X, (str, bytes)):
         raise ValueError(f"X must hold one row per point, got {X!r}.")
     if hasattr(X, "shape"):
         return X
-    # Texts as an array of strings would all take the room of the longest.
+    # In an array of strings, every text would take the memory of the longest.
     is_text = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], str)
     return np.asarray(X, dtype=object if is_text else None)
 

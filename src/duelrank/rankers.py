@@ -62,8 +62,8 @@ def _engine_has_probabilities(ranker: DuelRanker) -> bool:
 class DuelRanker(CallbackSupportMixin, LabelRanker):
     """Rank all labels of a point by the duels they win.
 
-    One binary classifier is fitted for every two labels, on the rows alone that tell which of the
-    two comes first: those with one of them as label, or with a ranking of both. The duels of a
+    One binary classifier is fitted for every two labels, on those rows that tell which of the two
+    comes first: rows with one of them as label, or with a ranking of both. The duels of a
     point form a tournament, and labels are ranked by 1 + the number of duels they lose
     (Copeland's rule; Clémençon & Vogel 2020). Where the duels contradict each other, labels tie;
     by default the tie is broken by evidence, not by the order in which labels happen to be listed.
@@ -115,8 +115,9 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
 
         - "behind": they come behind all labels that it places, as in a top-m list;
         - "unknown": they are missing by accident and may be anywhere;
-        - "auto": "behind" if every row fills the places 1..m, "unknown" if many rows have gaps;
-          what is missing by accident but numbered anew cannot be told from lists.
+        - "auto": "behind" if every row fills the places 1..m, "unknown" if at least a quarter of
+          the rows that leave labels out have gaps, and an error between these. Labels that are
+          missing by accident but numbered anew cannot be told from lists.
     classes : array-like of shape (K,), default=None
         All labels, in the order of the columns of ranks. By default those that y names: the labels
         in it, the columns of a dataframe of ranks, or 0..K−1 for an array of ranks. A label that no
@@ -155,7 +156,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
            [2, 1]])
     """
 
-    # Weights are for the duels: whether they want them is said there.
+    # Weights go to the duels, and the engine says whether it wants them.
     __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
 
     def __init__(
@@ -471,7 +472,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         return margins, probabilities
 
     def _check_points(self, X: Any) -> Any:
-        """Check what can be told without knowing what the engine takes: shape and names."""
+        """Check shape and names of features, which does not depend on the engine."""
         check_is_fitted(self)
         check_choice("aggregation", self.aggregation, AGGREGATIONS)
         check_choice("ties", self.ties, TIES)

@@ -40,7 +40,8 @@ class Census:
     weights : ndarray of shape (K,)
         How much they weigh together.
     projected : ndarray of shape (K,)
-        Weighted sum of every label's rows, projected: what ties labels to points.
+        Weighted sum of every label's rows, projected on one number: it tells whether labels and
+        points belong together.
     mean, deviations : ndarrays of shape (n_features,)
         Weighted mean of the features, and weighted sum of the squared deviations from it.
     """

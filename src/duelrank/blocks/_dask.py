@@ -37,7 +37,7 @@ class OnDask:
 
     @cached_property
     def graph(self) -> dict[Any, Any]:
-        """The tasks that make the blocks, of those that are Dask's."""
+        """The tasks that make the blocks, as far as blocks come from Dask."""
         parts = (part for block in self.blocks for part in _flat(block))
         graphs = (part.__dask_graph__() for part in parts if hasattr(part, "__dask_graph__"))
         tasks: dict[Any, Any] = {}
@@ -48,8 +48,8 @@ class OnDask:
     def reduce(self, kernel: Kernel, merge: Merge, *shared: Any) -> Any:
         """Apply a kernel to all blocks, and merge the results.
 
-        The graph is written down by hand: to build it from single Delayed objects would take longer
-        than to run it.
+        The graph is written as a plain dictionary. Building it from single Delayed objects would
+        take longer than running it.
         """
         from dask.delayed import Delayed
 
@@ -65,9 +65,10 @@ class OnDask:
         return _compute_watched(tasks, shared, done)
 
     def regroup(self, split: Kernel, merge: Merge, n_groups: int, *shared: Any) -> list[Any]:
-        """Put rows together that belong together: once, to stay on the cluster if there is one.
+        """Put rows together that belong together.
 
-        In this process they would all be held, so there every group is a pass of its own.
+        On a cluster this happens once, and the groups stay there. Without a cluster they would all
+        be in the memory of this process, so each group is a pass of its own.
         """
         if not has_client():
             return [self._groups(split, merge, [group], shared)[0] for group in range(n_groups)]
@@ -93,7 +94,7 @@ class OnDask:
 
     def stream(self, kernel: Kernel, tasks: list[tuple[Any, ...]], *shared: Any) -> Iterator[Any]:
         """Yield the results of tasks, as many at a time as keep all workers busy."""
-        if not has_client():  # where several groups at a time would be most of all rows
+        if not has_client():  # several groups at a time could be most of all rows
             yield from one_by_one(kernel, tasks, shared, _made)
             return
         from dask import delayed
@@ -108,8 +109,8 @@ class OnDask:
     def _mapped(self, kernel: Kernel, shared: Any) -> tuple[dict[Any, Any], list[str]]:
         """Return a graph that applies a kernel to all blocks, and the names of the results."""
         name = f"{kernel.__name__}-{uuid4().hex}"
-        # What is shared is one task each, from which workers copy: see `as_task`. Inside a partial,
-        # Dask does not look for tasks in it.
+        # Each shared value is one task, from which workers copy it: see `as_task`. Dask does not
+        # look for tasks inside a partial.
         sources = {f"shared-{name}-{i}": (partial(_keep, v),) for i, v in enumerate(shared)}
         graph = {**self.graph, **sources}
         results: list[str] = []
@@ -131,9 +132,9 @@ def _tree(graph: dict[Any, Any], results: list[str], merge: Merge) -> str:
     level = 0
     while len(results) > 1:
         level += 1
-        groups = [results[start : start + FAN_IN] for start in range(0, len(results), FAN_IN)]
-        results = [f"{group[0]}-merged-{level}" for group in groups]
-        graph.update({name: (merge, group) for name, group in zip(results, groups, strict=True)})
+        siblings = [results[start : start + FAN_IN] for start in range(0, len(results), FAN_IN)]
+        results = [f"{some[0]}-merged-{level}" for some in siblings]
+        graph.update({name: (merge, some) for name, some in zip(results, siblings, strict=True)})
     return results[0]
 
 
@@ -149,7 +150,7 @@ def n_threads() -> int:
 
 
 def compute(tasks: list[Any], shared: tuple[Any, ...], **options: Any) -> list[Any]:
-    """Let Dask compute, and say clearly what is wrong when workers die of it."""
+    """Let Dask compute, and explain the error if workers die of it."""
     import dask
 
     with _explaining(shared):
@@ -168,7 +169,7 @@ def as_task(value: Any) -> Any:
 
 
 def _flat(block: Any) -> list[Any]:
-    """List the parts of a block; one that Dask has packed is a single part."""
+    """List the parts of a block; a block that Dask has packed is a single part."""
     return [block] if hasattr(block, "__dask_graph__") else list(block)
 
 
@@ -199,19 +200,19 @@ def _explaining(shared: tuple[Any, ...]) -> Iterator[None]:
 
 
 def _quiet_about(shared: tuple[Any, ...]) -> AbstractContextManager[Any]:
-    """Let Dask not warn of a graph that is large for its weights: they have to travel."""
+    """Keep Dask from warning of a graph that is large because coefficients have to travel."""
     n_bytes = sum(getattr(value, "nbytes", 0) for value in shared)
     if n_bytes < LARGE_GRAPH / 2:
         return nullcontext()
     import dask
-    import distributed  # noqa: F401, its settings have to be there before one of them is changed
+    import distributed  # noqa: F401, a setting can be changed once distributed has set it
 
     threshold = LARGE_GRAPH + 2 * n_bytes
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": threshold})
 
 
 def _compute_watched(tasks: list[Any], shared: tuple[Any, ...], done: Done) -> list[Any]:
-    """Compute tasks and hear of every one that is done, from a cluster or from this process."""
+    """Compute tasks and call `done` after each, on a cluster or in this process."""
     if not has_client():
         from dask.callbacks import Callback
 
@@ -220,7 +221,7 @@ def _compute_watched(tasks: list[Any], shared: tuple[Any, ...], done: Done) -> l
             return compute(tasks, shared)
     from distributed import as_completed, get_client
 
-    if _in_a_task():  # whose thread would be taken while it waits: Dask knows how to give it back
+    if _in_a_task():  # waiting would block its thread; compute gives the thread back meanwhile
         results = compute(tasks, shared)
         for _ in results:
             done()
@@ -232,13 +233,13 @@ def _compute_watched(tasks: list[Any], shared: tuple[Any, ...], done: Done) -> l
             for _ in as_completed(futures, with_results=True):
                 done()
             return list(client.gather(futures))
-        finally:  # or what an error leaves undone would go on
+        finally:  # after an error, tasks that are not done would go on
             for future in futures:
                 future.release()
 
 
 def _in_a_task() -> bool:
-    """Tell whether this process is a worker that runs us as a task."""
+    """Tell whether this code runs as a task on a worker."""
     from distributed import get_worker
 
     try:

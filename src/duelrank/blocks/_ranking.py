@@ -56,7 +56,7 @@ def write_rankings(
         Whether to write their probabilities as well, for models with ``predict_proba``.
     overwrite : bool, default=False
         Whether `folder` may have files already. Rankings written there before,
-        ``part-00000.parquet`` and so on, are replaced, and all other files are let be.
+        ``part-00000.parquet`` and so on, are replaced; all other files stay.
     verbose : bool, default=False
         Whether to show progress on standard error.
 
@@ -100,7 +100,7 @@ def write_rankings(
     blocks = as_row_blocks(X)
     with (
         _unfinished_in(target) as unfinished,
-        # Blocks have no callbacks: only standard error hears of them.
+        # Blocks have no callbacks: progress goes to standard error only.
         Progress(blocks, len(blocks), "block", verbose) as progress,
     ):
         digits = max(5, len(str(len(blocks) - 1)))
@@ -122,7 +122,7 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"folder must be a folder, but {folder} is a file.")
     files = list(folder.iterdir()) if folder.is_dir() else []
-    # What a process left behind that was killed is no reason to stop.
+    # Leftovers of a process that was killed are no reason to stop.
     if not overwrite and not all(file.name.startswith(UNFINISHED) for file in files):
         raise FileExistsError(
             f"folder must be empty or new, unless overwrite=True; {folder} has files in it."
@@ -133,14 +133,14 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
 def _unfinished_in(folder: Path) -> Iterator[Path]:
     """Make a folder for what is not finished, and remove it in the end with all that is in it.
 
-    That takes along what workers were writing when they died.
+    This also removes what workers were writing when they died.
     """
     path = folder / f"{UNFINISHED}{secrets.token_hex(4)}"
     path.mkdir()
     try:
         yield path
     finally:
-        # Tasks that are still running after an error cannot write to a name they do not know.
+        # Tasks may still run after an error; they cannot write to the new name.
         with suppress(OSError):
             shutil.rmtree(path.rename(path.with_suffix(".gone")))
 
@@ -171,7 +171,7 @@ def _write_block(number: int, columns: Columns, model: Any, output: _Output) -> 
 
 
 def _replace_parts(folder: Path, unfinished: Path, names: list[str], overwrite: bool) -> list[Path]:
-    """Move new files into a folder, and remove the old ones that would pass for theirs."""
+    """Move new files into a folder, and remove old ones that could be taken for new ones."""
     files = [folder / name for name in names]
     for file in files:
         os.replace(unfinished / file.name, file)

@@ -22,8 +22,8 @@ ROWS_PER_BLOCK = 100_000
 class RowBlocks:
     """A table or a column cut into blocks of consecutive rows, none of which is held.
 
-    Only how a block is made is known: which rows of which file, or which task of a Dask graph. It
-    is made when it is needed, by the process that needs it, and forgotten afterwards.
+    A RowBlocks knows only how to make each block: which rows of which file, or which task of a Dask
+    graph. The process that needs a block makes it, and forgets it afterwards.
 
     Use `from_parquet`, `from_array` or `from_dask`; `DuelRanker.fit` takes Dask collections as they
     are.
@@ -72,10 +72,10 @@ class RowBlocks:
         Parameters
         ----------
         array : ndarray, dataframe or memmap, of shape (n, n_features) or (n,)
-            Of a ``numpy.memmap`` (or of ``numpy.load(path, mmap_mode="r")``) only the file's name
-            is kept, and blocks are read from the file; on a cluster all machines have to see it
-            under that name. An array in memory stays there, and its blocks travel to whoever needs
-            them, again in every pass: that is for labels and weights.
+            For a ``numpy.memmap`` (or ``numpy.load(path, mmap_mode="r")``) only the name of the
+            file is kept, and blocks are read from the file. On a cluster all machines have to see
+            the file under that name. An array in memory stays there, and its blocks travel to
+            whoever needs them, again in every pass: that suits labels and weights.
         rows_per_block : int, default=100,000
             Most rows of a block. A few megabytes, up to a few hundred, make a good block.
 
@@ -151,7 +151,7 @@ class RowBlocks:
         Parameters
         ----------
         collection : dask.array.Array, dask.dataframe.DataFrame or Series
-            Of an array with blocks of columns as well, rows are put together first.
+            If an array is also cut into blocks of columns, its rows are put together first.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class RowBlocks:
 
 def is_dask(values: Any) -> bool:
     """Tell whether something is a Dask array, dataframe or series, without importing Dask."""
-    # Asked of the type: a Delayed claims to have everything.
+    # The type is asked, because a Delayed object claims to have every attribute.
     return hasattr(type(values), "__dask_graph__") and hasattr(type(values), "to_delayed")
 
 
@@ -255,7 +255,7 @@ def _cut_like(values: Any, like: RowBlocks | None, name: str) -> RowBlocks:
 
 
 def _slice(array: NDArray[Any], start: int, stop: int) -> Any:
-    # Only the rows of the block are in the recipe, and only they travel with it.
+    # The recipe holds only the rows of the block, so only these travel with it.
     return partial(_itself, array[start:stop])
 
 
@@ -314,7 +314,7 @@ def _parquet_files(path: Any) -> list[str]:
 
 
 def _runs(sizes: list[int], most: int) -> list[list[int]]:
-    """Put consecutive numbers together whose sizes do not sum up to more than `most`."""
+    """Put consecutive numbers together while their sizes do not sum up to more than `most`."""
     runs: list[list[int]] = []
     total = 0
     for number, size in enumerate(sizes):

@@ -8,8 +8,7 @@ order in which a fit goes through them:
 - `_fit`: the fit in memory, and the driver that every fit shares; `_blocks` and `_tiles` are the
   fits from blocks of rows, `_folds` the fits on folds;
 - `_assembly`: the objective of the duels and their problems, made of `_groups` (rows that take part
-  in the same problems), `_scaling`, `_table` (the scaled rows) and `_plan` (which duels are solved
-  together);
+  in the same problems), `_table` (the rows, scaled) and `_plan` (which duels are solved together);
 - `_newton`: the solver, which stops a problem by its Newton decrement, with `_conjugate_gradients`
   and `_preconditioner`;
 - `_problems`: what the solver asks of rows, answered by rows in memory; `_passes` answers by passes

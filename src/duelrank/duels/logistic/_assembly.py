@@ -22,8 +22,7 @@ from duelrank.duels.logistic._newton import NewtonSolver, State
 from duelrank.duels.logistic._plan import Plan, Workload
 from duelrank.duels.logistic._problems import Problems, ProblemsInMemory
 from duelrank.duels.logistic._rows import Settings, TrainingRows
-from duelrank.duels.logistic._scaling import Scaling
-from duelrank.duels.logistic._table import RowTable, SideOfProblems
+from duelrank.duels.logistic._table import RowTable, Scaling, SideOfProblems
 
 
 class ClassWeights(NamedTuple):

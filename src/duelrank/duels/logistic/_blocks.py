@@ -28,7 +28,7 @@ from duelrank.duels.logistic._newton import SINGLE_TOL, State
 from duelrank.duels.logistic._passes import BlockProblems, Coding, ProblemsByPasses
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import Settings, TrainingRows
-from duelrank.duels.logistic._scaling import Scaling
+from duelrank.duels.logistic._table import Scaling
 from duelrank.duels.logistic._tiles import label_ranges, solve_tasks
 
 SEED = 20200101  # which rows are sampled changes how fast a fit is, and only its last digits

@@ -29,7 +29,7 @@ from duelrank._sklearn import (
 )
 from duelrank._threads import one_blas_thread
 from duelrank.duels._jobs import Lessons, parallel_stream, shared, unshared, work_alone
-from duelrank.duels._protocol import Engine, check_codes
+from duelrank.duels._protocol import Engine, as_feedback
 
 # Their predictions are not those of their decision function.
 OWN_THRESHOLD = (FixedThresholdClassifier, TunedThresholdClassifierCV)
@@ -100,7 +100,7 @@ class EstimatorDuels(Engine):
     def fit(
         self,
         X: Any,
-        codes: Any,
+        feedback: Any,
         n_classes: int,
         sample_weight: Any = None,
         **fit_params: Any,
@@ -111,8 +111,8 @@ class EstimatorDuels(Engine):
         ----------
         X : array-like, dataframe or sparse matrix with n rows
             Whatever the classifier takes.
-        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
-            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+        feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
         n_classes : int
             Number of labels K.
@@ -129,7 +129,7 @@ class EstimatorDuels(Engine):
         """
         if not (hasattr(self.estimator, "fit") and is_classifier(self.estimator)):
             raise TypeError(f"estimator must be a scikit-learn classifier, got {self.estimator!r}.")
-        feedback = check_codes(codes, n_classes)
+        feedback = as_feedback(feedback, n_classes)
         X = as_indexable(X)
         check_consistent_length(X, feedback)
         if sample_weight is not None:

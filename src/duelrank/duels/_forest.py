@@ -110,15 +110,15 @@ class ForestDuels(Engine):
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> ForestDuels:
+    def fit(self, X: Any, feedback: Any, n_classes: int, sample_weight: Any = None) -> ForestDuels:
         """Grow the trees.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
             Finite numbers.
-        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
-            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+        feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
         n_classes : int
             Number of labels K.
@@ -131,7 +131,7 @@ class ForestDuels(Engine):
             The fitted engine.
         """
         self._check_settings()
-        rows = check_rows(self, X, codes, n_classes, sample_weight, dtype=np.float32)
+        rows = check_rows(self, X, feedback, n_classes, sample_weight, dtype=np.float32)
         X, weights, ranks = rows.X, rows.weights, rows.ranks(n_classes)
         told = (weights > 0) & ~reveals_nothing(ranks)
         if not told.any():  # then there is one leaf, where all duels are open

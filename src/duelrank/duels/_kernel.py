@@ -108,15 +108,15 @@ class KernelDuels(Engine):
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> KernelDuels:
+    def fit(self, X: Any, feedback: Any, n_classes: int, sample_weight: Any = None) -> KernelDuels:
         """Choose a kernel and fit all duels.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
             Finite numbers.
-        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
-            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+        feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
         n_classes : int
             Number of labels K.
@@ -133,7 +133,7 @@ class KernelDuels(Engine):
         alphas = np.logspace(-5, 3, 17)
         if self.alphas is not None:
             alphas = check_positives("alphas", self.alphas)
-        rows = check_rows(self, X, codes, n_classes, sample_weight, dtype=np.float64)
+        rows = check_rows(self, X, feedback, n_classes, sample_weight, dtype=np.float64)
         decided = rows.decided(n_classes)
 
         seen = rows.weights > 0

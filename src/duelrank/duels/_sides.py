@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from duelrank._pairs import pairs
 from duelrank._sklearn import check_sample_weight
-from duelrank.duels._protocol import check_codes
+from duelrank.duels._protocol import as_feedback
 from duelrank.feedback import as_ranks, duels_won, outcomes
 
 
@@ -44,10 +44,10 @@ class Rows(NamedTuple):
 
 
 def check_rows(
-    engine: Any, X: Any, codes: Any, n_classes: int, sample_weight: Any, **checks: Any
+    engine: Any, X: Any, feedback: Any, n_classes: int, sample_weight: Any, **checks: Any
 ) -> Rows:
     """Validate training data; `checks` are those of scikit-learn's ``validate_data``."""
-    feedback = check_codes(codes, n_classes)
+    feedback = as_feedback(feedback, n_classes)
     check_consistent_length(X, feedback)
     weights = np.ones(len(feedback))
     if sample_weight is not None:

@@ -107,15 +107,15 @@ class StackedDuels(Composition, Engine):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> StackedDuels:
+    def fit(self, X: Any, feedback: Any, n_classes: int, sample_weight: Any = None) -> StackedDuels:
         """Fit all engines, and weigh them.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
             Finite numbers.
-        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
-            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+        feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
         n_classes : int
             Number of labels K.
@@ -128,7 +128,7 @@ class StackedDuels(Composition, Engine):
             The fitted engine.
         """
         engines = _check_engines(self.engines)
-        rows = check_rows(self, X, codes, n_classes, sample_weight, dtype=FLOATS)
+        rows = check_rows(self, X, feedback, n_classes, sample_weight, dtype=FLOATS)
         rng = check_random_state(self.random_state)
         splits = self._splits(rows.X, rows.feedback, rng)
         rows, splits = _with_weight(rows, splits)

@@ -61,15 +61,15 @@ class StumpDuels(Engine):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> StumpDuels:
+    def fit(self, X: Any, feedback: Any, n_classes: int, sample_weight: Any = None) -> StumpDuels:
         """Find the best stump of every duel.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
             Finite numbers.
-        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
-            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+        feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
         n_classes : int
             Number of labels K.
@@ -82,7 +82,7 @@ class StumpDuels(Engine):
             The fitted engine.
         """
         X, feedback, weights = check_rows(
-            self, X, codes, n_classes, sample_weight, dtype=(np.float64, np.float32), order="F"
+            self, X, feedback, n_classes, sample_weight, dtype=(np.float64, np.float32), order="F"
         )
         seen = weights > 0
         if not seen.all():

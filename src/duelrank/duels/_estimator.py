@@ -29,7 +29,7 @@ from duelrank._sklearn import (
 )
 from duelrank._threads import one_blas_thread
 from duelrank.duels._jobs import Lessons, parallel_stream, shared, unshared, work_alone
-from duelrank.duels._protocol import Engine, as_feedback
+from duelrank.duels._protocol import Engine, as_feedback, check_counts
 
 # Their predictions are not those of their decision function.
 OWN_THRESHOLD = (FixedThresholdClassifier, TunedThresholdClassifierCV)
@@ -200,6 +200,35 @@ class EstimatorDuels(Engine):
             As by the methods of these names.
         """
         return self._predict(X, _margins_and_probabilities)
+
+    def inner_estimator(self) -> Any:
+        """Return a fitted classifier, which tells what the columns of X may hold.
+
+        Returns
+        -------
+        classifier : classifier or None
+            The first one; None if all duels are one-sided.
+        """
+        return next((e for e in self.estimators_ if e is not None), None)
+
+    def check_fitted(self, n_classes: int) -> None:
+        """Check that the fitted arrays fit together.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of labels K.
+
+        Raises
+        ------
+        ValueError
+            If they do not, as in a file that was altered.
+        """
+        n_duels = n_pairs(n_classes)
+        check_counts(
+            len(self.estimators_) == len(self._rows) == n_duels
+            and self.outcomes_.shape == (n_duels,)
+        )
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata to the classifier."""

@@ -22,11 +22,11 @@ from scipy import sparse
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._pairs import sides_of_labels
+from duelrank._pairs import n_pairs, sides_of_labels
 from duelrank._parameters import check_count, check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import bootstrap_weights, with_callbacks
-from duelrank.duels._protocol import Engine
+from duelrank.duels._protocol import Engine, check_counts, is_finite_array
 from duelrank.duels._sides import check_rows
 from duelrank.feedback import outcomes, reveals_nothing
 
@@ -34,6 +34,7 @@ from duelrank.feedback import outcomes, reveals_nothing
 TABLE_SIZE = 8_000_000
 # Probabilities of a forest of bootstrap samples come no nearer to 0 and 1.
 LEAST_PROBABILITY = 0.01
+NO_CHILD = -1  # in place of the children of a leaf
 
 
 _Table = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]
@@ -221,6 +222,44 @@ class ForestDuels(Engine):
         margins = np.tile(_log_odds(self._prior), (len(self._told), 1))
         margins[self._told] = _log_odds(self._mean(self._leaves, self._drawn == 0))
         return margins
+
+    def check_fitted(self, n_classes: int) -> None:
+        """Check that the fitted arrays fit together.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of labels K.
+
+        Raises
+        ------
+        ValueError
+            If they do not, as in a file that was altered.
+        """
+        forest = self.forest_
+        check_counts(isinstance(forest, (RandomForestRegressor, ExtraTreesRegressor)))
+        trees = [tree.tree_ for tree in forest.estimators_]
+        n_rows, n_duels = len(self._decided), n_pairs(n_classes)
+        check_counts(
+            self.n_classes_ == n_classes
+            and forest.n_features_in_ == self.n_features_in_
+            and len(trees) >= 1
+            and is_finite_array(self._told, "b", (len(self._told),))
+            and np.count_nonzero(self._told) == n_rows >= 1
+            and is_finite_array(self._decided, "i", (n_rows, n_duels))
+            and is_finite_array(self._prior, "f", (n_duels,))
+            and is_finite_array(self._drawn, "f", (n_rows, len(trees)))
+            and is_finite_array(self._leaves, "i", (n_rows, len(trees)))
+        )
+        # Every row lies in a leaf of every tree.
+        check_counts(
+            all(
+                leaves.min() >= 0
+                and leaves.max() < tree.node_count
+                and (tree.children_left[leaves] == NO_CHILD).all()
+                for tree, leaves in zip(trees, self._leaves.T, strict=True)
+            )
+        )
 
     def _check_settings(self) -> None:
         check_count("n_estimators", self.n_estimators)

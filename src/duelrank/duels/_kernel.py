@@ -25,11 +25,12 @@ from duelrank._kernel_ridge import (
     check_positives,
     solve,
 )
+from duelrank._pairs import n_pairs
 from duelrank._parameters import check_count
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
-from duelrank.duels._protocol import Engine
+from duelrank.duels._protocol import Engine, check_counts, is_finite_array
 from duelrank.duels._sides import check_rows
 
 ROWS_AT_ONCE = 8_192  # whose features are held together when predicting
@@ -229,6 +230,35 @@ class KernelDuels(Engine):
         """
         check_is_fitted(self, "slope_")
         return self.slope_ * self._held_out
+
+    def check_fitted(self, n_classes: int) -> None:
+        """Check that the fitted arrays fit together.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of labels K.
+
+        Raises
+        ------
+        ValueError
+            If they do not, as in a file that was altered.
+        """
+        n_duels, n_features = n_pairs(n_classes), self.n_features_in_
+        n_centres, n_kept = self._roots.shape
+        shapes = {
+            "_mean": (n_features,),
+            "_scale": (n_features,),
+            "_centres": (n_centres, n_features),
+            "_roots": (n_centres, n_kept),
+            "_coef": (n_kept, n_duels),
+            "_offset": (n_duels,),
+            "_held_out": (len(self._held_out), n_duels),
+        }
+        check_counts(
+            self.n_classes_ == n_classes
+            and all(is_finite_array(getattr(self, name), "f", shapes[name]) for name in shapes)
+        )
 
 
 def _solve(

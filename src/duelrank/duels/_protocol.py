@@ -1,7 +1,8 @@
 """What a duel engine is.
 
 An engine learns all P = K(K−1)/2 duels between K labels and then tells their margins. It is a
-scikit-learn estimator (parameters in ``__init__``, ``get_params``, ``clone``):
+scikit-learn estimator: parameters in ``__init__``, ``get_params``, ``clone``. Anyone can write one.
+Two methods are required:
 
 - ``fit(X, feedback, n_classes, sample_weight=None)`` learns all duels and returns the engine. The
   *feedback* is codes or ranks. Codes are (n,) integers 0..K−1: duel d learns from the rows whose
@@ -10,21 +11,50 @@ scikit-learn estimator (parameters in ``__init__``, ``get_params``, ``clone``):
   says nothing. A label may have no rows: a one-sided duel is won by the label that was seen, an
   empty one has margin 0.
 - ``margins(X)`` → (n, P) floats: positive when ``second[d]`` wins, 0 when undecided.
-- ``probabilities(X)`` → (n, P) floats, optional: probability that ``second[d]`` wins.
-- ``margins_and_probabilities(X)`` → both, optional, where that is cheaper than one by one.
-- ``wins(X, label_order, with_expected=True)`` → (n, K) integers and (n, K) floats, optional: how
-  many duels every label wins and how many it can expect to win (the sum of its probabilities), for
-  engines that can count them without spelling out all margins. A duel with margin 0 goes to the
-  label that comes first in ``label_order``, an array of codes. Without ``with_expected`` the second
-  array may hold anything.
-- ``held_out_margins()`` → (n, P) floats, optional: the margins of the rows of fit, as log-odds,
-  each by a model that has not seen the row. A stack asks for them.
-- ``settled()`` → engine, optional, for engines that search: one, not fitted, with what was found.
+
+Everything else is optional. For predictions:
+
+- ``probabilities(X)`` → (n, P) floats: the probability that ``second[d]`` wins. Without it, a
+  ranker has no ``predict_proba``, and margins stand in where evidence breaks ties.
+- ``margins_and_probabilities(X)`` → both, for engines that compute both at once faster than one
+  after the other.
+- ``wins(X, label_order, with_expected=True)`` → (n, K) integers and (n, K) floats: how many duels
+  every label wins, and how many it can expect to win (the sum of its probabilities). It is for
+  engines that can count wins without holding all margins. A duel with margin 0 goes to the label
+  that comes first in ``label_order``, an array of codes. Without ``with_expected`` the second array
+  may hold anything.
+
+For fitting:
+
+- ``takes_blocks``, a class attribute, False by default: whether ``fit`` also takes
+  `duelrank.blocks.LabeledBlocks` as X. These bring their labels and weights along, and the feedback
+  is None.
+- ``n_features_in_`` and ``feature_names_in_``: attributes that a ranker takes over.
+- Parameters named ``n_jobs`` and ``random_state``: a ranker or a stack sets them if they are None.
+  It also sets a parameter ``verbose``. A ranker translates dictionaries in a ``class_weight`` from
+  labels to codes.
+
+For a stack:
+
+- ``held_out_margins()`` → (n, P) floats: the margins of the rows of fit, as log-odds, each by a
+  model that has not seen the row. Without it, the stack fits the engine on folds.
+- ``settled()`` → an engine, not fitted, with the parameters that a search has found. It is for
+  engines that search; their parameter ``cv`` gets the folds of the stack if it is None.
+
+For model files and reports:
+
+- ``__sklearn_tags__()``: what the columns of X may hold. They are numbers unless ``input_tags`` say
+  ``string`` or ``categorical``; the command reads CSV accordingly.
+- ``inner_estimator()`` → one of the fitted estimators inside that get X as the engine got it, or
+  None. It is for engines that hand their columns on; that estimator tells what these may hold.
+- ``check_fitted(n_classes)`` raises ValueError, with one sentence, if the fitted arrays do not fit
+  together. A loaded model is checked this way before it is used; see `check_engine`.
+- A parameter named ``estimator``: a report names its class in place of the engine's.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,13 +78,47 @@ class DuelEngine(Protocol):
 class Engine(CallbackSupportMixin, BaseEstimator):
     """Parent of the engines of this package: an estimator with callbacks."""
 
+    takes_blocks: ClassVar[bool] = False
+
     # Feedback and the number of labels are arguments of fit, but not metadata that users could
     # route. Sample weights are routed to an engine without a request.
-    __metadata_request__fit = {  # noqa: RUF012
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {
         "feedback": UNUSED,
         "n_classes": UNUSED,
         "sample_weight": True,
     }
+
+
+def check_engine(engine: Any, n_classes: int) -> None:
+    """Raise ValueError if a fitted engine finds that its arrays do not fit together.
+
+    Parameters
+    ----------
+    engine : duel engine
+        Fitted; possibly loaded from a file that nobody has checked yet.
+    n_classes : int
+        Number of labels K that it must have been fitted for.
+    """
+    # Asked of the class: a file could hide the method behind an attribute of the same name.
+    check_fitted = getattr(type(engine), "check_fitted", None)
+    if check_fitted is not None:
+        check_fitted(engine, n_classes)
+
+
+def check_counts(correct: Any) -> None:
+    """Raise the error of `check_fitted` unless the arrays of an engine have the right shapes."""
+    if not correct:
+        raise ValueError("the duels are not counted right")
+
+
+def is_finite_array(values: Any, kind: str, shape: tuple[int, ...]) -> bool:
+    """Tell whether this is an array of finite numbers, of a kind ("b", "i", "f") and a shape."""
+    return (
+        isinstance(values, np.ndarray)
+        and values.dtype.kind == kind
+        and values.shape == shape
+        and bool(np.isfinite(values).all())
+    )
 
 
 def as_feedback(feedback: ArrayLike, n_classes: int) -> NDArray[Any]:

@@ -26,7 +26,7 @@ from duelrank._progress import Progress
 from duelrank._sklearn import Composition, with_callbacks
 from duelrank.duels._forest import ForestDuels
 from duelrank.duels._kernel import KernelDuels
-from duelrank.duels._protocol import DuelEngine, Engine
+from duelrank.duels._protocol import DuelEngine, Engine, check_counts, check_engine
 from duelrank.duels._sides import Rows, check_rows, top_labels
 from duelrank.duels.logistic import LogisticDuelsCV
 
@@ -236,6 +236,31 @@ class StackedDuels(Composition, Engine):
         margins = self.margins(X)
         return margins, expit(margins)
 
+    def check_fitted(self, n_classes: int) -> None:
+        """Check that the fitted arrays fit together.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of labels K.
+
+        Raises
+        ------
+        ValueError
+            If they do not, as in a file that was altered.
+        """
+        engines, weights = self.engines_, self.weights_
+        check_counts(
+            self.n_classes_ == n_classes
+            and isinstance(engines, dict)
+            and isinstance(weights, dict)
+            and list(weights) == list(engines)
+            and all(isinstance(w, float) and 0 <= w < np.inf for w in weights.values())
+            and any(weights.values())
+        )
+        for engine in engines.values():
+            check_engine(_last_step(engine), n_classes)
+
     def _splits(self, X: Any, feedback: NDArray[Any], rng: np.random.RandomState) -> Splits:
         folds = self.cv
         if isinstance(folds, Integral):
@@ -303,7 +328,7 @@ def _check_engines(engines: Any) -> list[tuple[str, Any]]:
         if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)):
             pairs_of = []
             break
-        last = item[1][-1] if isinstance(item[1], Pipeline) else item[1]
+        last = _last_step(item[1])
         if isinstance(last, type) or not isinstance(last, DuelEngine):
             raise TypeError(f"engines must hold duel engines; {item[0]!r} is {item[1]!r}.")
     if not pairs_of or len({name for name, _ in pairs_of}) != len(pairs_of):
@@ -312,6 +337,11 @@ def _check_engines(engines: Any) -> list[tuple[str, Any]]:
             f"got {engines!r}."
         )
     return pairs_of
+
+
+def _last_step(engine: Any) -> Any:
+    """Return an engine, also if it is at the end of a pipeline."""
+    return engine[-1] if isinstance(engine, Pipeline) else engine
 
 
 def _fit(engine: Any, X: Any, feedback: NDArray[Any], n_classes: int, sample_weight: Any) -> Any:
@@ -362,7 +392,7 @@ def _held_out(
     splits: Splits,
 ) -> Floats:
     """Return what a fitted engine would say of its rows, had it not seen them; NaN if unknown."""
-    last = engine[-1] if isinstance(engine, Pipeline) else engine
+    last = _last_step(engine)
     if hasattr(last, "held_out_margins"):
         return np.clip(last.held_out_margins(), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
     again = last.settled() if hasattr(last, "settled") else last

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._pairs import pairs
+from duelrank._pairs import n_pairs, pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
-from duelrank.duels._protocol import Engine
+from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels._sides import DuelRows, check_rows, count_sides
 
 
@@ -137,6 +137,27 @@ class StumpDuels(Engine):
         """
         above = self._above(X)
         return np.where(above, self.leaf_probabilities_[:, 1], self.leaf_probabilities_[:, 0])
+
+    def check_fitted(self, n_classes: int) -> None:
+        """Check that the fitted arrays fit together.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of labels K.
+
+        Raises
+        ------
+        ValueError
+            If they do not, as in a file that was altered.
+        """
+        n_duels = n_pairs(n_classes)
+        check_counts(
+            self.feature_.shape == self.threshold_.shape == self.sign_.shape == (n_duels,)
+            and self.leaf_probabilities_.shape == (n_duels, 2)
+            and self.feature_.dtype.kind == "i"
+            and (self.feature_ < self.n_features_in_).all()
+        )
 
     def _above(self, X: Any) -> NDArray[np.bool_]:
         check_is_fitted(self, "sign_")

@@ -128,15 +128,17 @@ class LogisticDuelsCV(LinearDuels):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> LogisticDuelsCV:
+    def fit(
+        self, X: Any, feedback: Any, n_classes: int, sample_weight: Any = None
+    ) -> LogisticDuelsCV:
         """Choose C and fit all duels.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features)
             Finite numbers. Sparse X stays sparse.
-        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
-            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+        feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
         n_classes : int
             Number of labels K.
@@ -152,7 +154,7 @@ class LogisticDuelsCV(LinearDuels):
         check_settings(self)
         if self.scoring not in SCORINGS:
             raise ValueError(f"scoring must be one of {SCORINGS}, got {self.scoring!r}.")
-        rows = check_training_rows(self, X, codes, n_classes, sample_weight)
+        rows = check_training_rows(self, X, feedback, n_classes, sample_weight)
         folds = Folds.of(self.cv, rows)
         rows = rows.with_weight()
         settings = self._settings()

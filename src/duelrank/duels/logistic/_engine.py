@@ -125,16 +125,18 @@ class LogisticDuels(LinearDuels):
         self.checkpoint_every = checkpoint_every
 
     @with_callbacks
-    def fit(self, X: Any, codes: Any, n_classes: int, sample_weight: Any = None) -> LogisticDuels:
+    def fit(
+        self, X: Any, feedback: Any, n_classes: int, sample_weight: Any = None
+    ) -> LogisticDuels:
         """Fit all duels.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features), or blocks of rows
             Finite numbers. Sparse X stays sparse. Blocks are a Dask array or dataframe, or
-            `duelrank.blocks.RowBlocks`; codes and weights come in the same blocks then.
-        codes : array-like of int, of shape (n,), or of float, of shape (n, K)
-            Labels as integers 0..K−1; or ranks, of which the lower one wins a duel, while equal
+            `duelrank.blocks.RowBlocks`; feedback (codes) and weights come in the same blocks then.
+        feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
+            Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
         n_classes : int
             Number of labels K.
@@ -151,14 +153,14 @@ class LogisticDuels(LinearDuels):
         check_count("checkpoint_every", self.checkpoint_every)
         if in_blocks(X):
             name = f"the codes of {n_classes} labels"
-            X = LabeledBlocks.of(X, codes, sample_weight, np.arange(n_classes), name)
+            X = LabeledBlocks.of(X, feedback, sample_weight, np.arange(n_classes), name)
         with threads_of_blas() as threads, ExitStack() as opened:
             start_progress = self._progress_in(opened)
             if isinstance(X, LabeledBlocks):
                 validate_data(self, X.census.head, skip_check_array=True)
                 fitted = fit_blocks(X, self.dtype, self._settings(), threads, start_progress)
             else:
-                rows = check_training_rows(self, X, codes, n_classes, sample_weight)
+                rows = check_training_rows(self, X, feedback, n_classes, sample_weight)
                 fitted = fit_in_memory(
                     rows.with_weight(), self._settings(), threads, start_progress
                 )

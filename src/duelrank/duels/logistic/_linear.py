@@ -11,10 +11,10 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._batches import batches
-from duelrank._pairs import pairs, sides_of_labels
+from duelrank._pairs import n_pairs, pairs, sides_of_labels
 from duelrank._threads import one_blas_thread, threads_of_blas
 from duelrank.blocks import refuse_blocks
-from duelrank.duels._protocol import Engine
+from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._loss import wrong_side
 
@@ -132,6 +132,27 @@ class LinearDuels(Engine):
         with threads_of_blas() as threads:
             threads.map(count, list(batches(X.shape[0], FEW_LABELS_ROWS if few else WIN_ROWS)))
         return wins, expected
+
+    def check_fitted(self, n_classes: int) -> None:
+        """Check that the fitted arrays fit together.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of labels K.
+
+        Raises
+        ------
+        ValueError
+            If they do not, as in a file that was altered.
+        """
+        n_duels = n_pairs(n_classes)
+        check_counts(
+            self.coef_.shape == (n_duels, self.n_features_in_)
+            and self.intercept_.shape == (n_duels,)
+            and self.coef_.dtype.kind == self.intercept_.dtype.kind == "f"
+            and self.n_classes_ == n_classes
+        )
 
     def _check_points(self, X: Any) -> Any:
         check_is_fitted(self, "coef_")

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestRegressor
-from sklearn.pipeline import Pipeline
+from sklearn.ensemble import BaggingClassifier
 
 from duelrank._pairs import n_pairs
 from duelrank._sklearn_models import (
@@ -26,8 +25,7 @@ from duelrank._sklearn_models import (
     Tree,
     TreePredictor,
 )
-from duelrank.duels import ForestDuels, KernelDuels, StackedDuels, StumpDuels
-from duelrank.duels.logistic._linear import LinearDuels
+from duelrank.duels import check_engine
 from duelrank.rankers import DuelRanker
 
 LEAF = -1
@@ -244,7 +242,7 @@ def _check_histogram_boosting(boosting: Any) -> None:
 
 
 def _check_ranker(ranker: DuelRanker) -> None:
-    """Check that labels, their order and the arrays of our own engines belong together."""
+    """Check that the labels and their order fit together, and let the engine check itself."""
     classes, order, engine = ranker.classes_, ranker.label_order_, ranker.duels_
     n_classes = len(classes)
     _require(
@@ -256,95 +254,7 @@ def _check_ranker(ranker: DuelRanker) -> None:
         and np.array_equal(np.sort(order), np.arange(n_classes)),
         "the labels are not counted right",
     )
-    _check_engine(engine, n_classes)
-
-
-def _check_engine(engine: Any, n_classes: int) -> None:
-    n_duels = n_pairs(n_classes)
-    if isinstance(engine, LinearDuels):
-        correct: Any = (
-            engine.coef_.shape == (n_duels, engine.n_features_in_)
-            and engine.intercept_.shape == (n_duels,)
-            and engine.n_classes_ == n_classes
-            and engine.coef_.dtype.kind == engine.intercept_.dtype.kind == "f"
-        )
-    elif isinstance(engine, StumpDuels):
-        correct = (
-            engine.feature_.shape == engine.threshold_.shape == engine.sign_.shape == (n_duels,)
-            and engine.feature_.dtype.kind == "i"
-            and bool((engine.feature_ < engine.n_features_in_).all())
-        )
-    elif isinstance(engine, ForestDuels):
-        correct = engine.n_classes_ == n_classes and _is_forest(engine, n_duels)
-    elif isinstance(engine, KernelDuels):
-        correct = engine.n_classes_ == n_classes and _is_kernel(engine, n_duels)
-    elif isinstance(engine, StackedDuels):
-        correct = engine.n_classes_ == n_classes and _is_stack(engine)
-        for member in engine.engines_.values():
-            _check_engine(member[-1] if isinstance(member, Pipeline) else member, n_classes)
-    else:
-        correct = len(getattr(engine, "estimators_", range(n_duels))) == n_duels
-    _require(bool(correct), "the duels are not counted right")
-
-
-def _is_forest(engine: ForestDuels, n_duels: int) -> bool:
-    """Tell whether the rows that a forest remembers lie in leaves of its trees."""
-    forest = engine.forest_
-    if not isinstance(forest, (RandomForestRegressor, ExtraTreesRegressor)):
-        return False
-    trees = [tree.tree_ for tree in forest.estimators_]
-    told, decided, leaves, drawn = engine._told, engine._decided, engine._leaves, engine._drawn
-    n_rows = len(decided)
-    counted = (
-        forest.n_features_in_ == engine.n_features_in_
-        and len(trees) >= 1
-        and _is_array(told, "b", (len(told),))
-        and np.count_nonzero(told) == n_rows >= 1
-        and _is_array(decided, "i", (n_rows, n_duels))
-        and _is_array(engine._prior, "f", (n_duels,))
-        and _is_array(drawn, "f", (n_rows, len(trees)))
-        and _is_array(leaves, "i", (n_rows, len(trees)))
-    )
-    return counted and all(
-        column.min() >= 0
-        and column.max() < tree.node_count
-        and bool((tree.children_left[column] == LEAF).all())
-        for tree, column in zip(trees, leaves.T, strict=True)
-    )
-
-
-def _is_kernel(engine: KernelDuels, n_duels: int) -> bool:
-    n_features, n_centres, n_kept = engine.n_features_in_, *engine._roots.shape
-    return (
-        _is_array(engine._mean, "f", (n_features,))
-        and _is_array(engine._scale, "f", (n_features,))
-        and _is_array(engine._centres, "f", (n_centres, n_features))
-        and _is_array(engine._roots, "f", (n_centres, n_kept))
-        and _is_array(engine._coef, "f", (n_kept, n_duels))
-        and _is_array(engine._offset, "f", (n_duels,))
-        and _is_array(engine._held_out, "f", (len(engine._held_out), n_duels))
-    )
-
-
-def _is_stack(engine: StackedDuels) -> bool:
-    weights = engine.weights_
-    return (
-        isinstance(engine.engines_, dict)
-        and isinstance(weights, dict)
-        and list(weights) == list(engine.engines_)
-        and all(isinstance(weight, float) and 0 <= weight < np.inf for weight in weights.values())
-        and any(weights.values())
-    )
-
-
-def _is_array(values: Any, kind: str, shape: tuple[int, ...]) -> bool:
-    """Tell whether these are finite numbers of a kind, so many."""
-    return (
-        isinstance(values, np.ndarray)
-        and values.dtype.kind == kind
-        and values.shape == shape
-        and bool(np.isfinite(values).all())
-    )
+    check_engine(engine, n_classes)
 
 
 def _require(correct: Any, sentence: str) -> None:

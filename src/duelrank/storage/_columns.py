@@ -20,8 +20,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, TargetEncoder
 from sklearn.utils import get_tags
 
-from duelrank.duels import EstimatorDuels, ForestDuels, KernelDuels, StackedDuels, StumpDuels
-from duelrank.duels.logistic._linear import LinearDuels
+from duelrank.duels import DuelEngine
 from duelrank.rankers import DuelRanker
 
 Kinds = dict[str, str | None]
@@ -60,9 +59,8 @@ def _kinds(step: Any, names: list[str]) -> Kinds:
         return _agreed(names, [_kinds(part, names) for _, part in step.transformer_list])
     if isinstance(step, DuelRanker):
         return _kinds(step.duels_, names)
-    if isinstance(step, EstimatorDuels):
-        fitted = [estimator for estimator in step.estimators_ if estimator is not None]
-        return _kinds(fitted[0] if fitted else None, names)
+    if isinstance(step, DuelEngine) and hasattr(step, "inner_estimator"):
+        return _kinds(step.inner_estimator(), names)
     if isinstance(step, SimpleImputer):
         return _each([[value] for value in step.statistics_], names)
     if isinstance(step, (OneHotEncoder, OrdinalEncoder, TargetEncoder)):
@@ -158,9 +156,8 @@ def _kind_of(values: Iterable[Any]) -> str | None:
 
 def _kind_taken(step: Any) -> str | None:
     """Tell what an estimator takes that refuses everything else."""
-    if isinstance(step, (LinearDuels, StumpDuels, ForestDuels, KernelDuels, StackedDuels)):
-        return "number"
-    if not type(step).__module__.startswith("sklearn."):
+    # Engines have tags, by the protocol; classes of other packages may not have set theirs.
+    if not (isinstance(step, DuelEngine) or type(step).__module__.startswith("sklearn.")):
         return None
     if any(getattr(step, inner, None) is not None for inner in ("estimator", "estimators")):
         return None  # it takes what they take

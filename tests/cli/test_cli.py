@@ -845,10 +845,10 @@ def plus_nothing(points):
 
 
 def test_other_versions_are_a_note(model, flowers, tmp_path, monkeypatch):
-    from duelrank.storage import _models
+    from duelrank.storage import _versions
 
-    here = _models._versions()
-    monkeypatch.setattr(_models, "_versions", lambda: here | {"scikit-learn": "9.9"})
+    here = _versions.installed_versions()
+    monkeypatch.setattr(_versions, "installed_versions", lambda: here | {"scikit-learn": "9.9"})
     result = succeed("rank", model, flowers, "--top", 1)
     assert result.stderr.startswith("Note: flowers.skops was saved with scikit-learn")
 

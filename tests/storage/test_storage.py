@@ -66,12 +66,12 @@ from duelrank.storage import (  # noqa: E402
     UntrustedTypesError,
     _archive,
     _checks,
-    _models,
+    _versions,
     describe,
     load,
+    load_with_description,
     save,
 )
-from duelrank.storage._opening import load_described  # noqa: E402
 from duelrank.storage._packing import pack, unpack  # noqa: E402
 
 X, Y = load_iris(return_X_y=True)
@@ -393,15 +393,17 @@ def test_text_that_duels_encode_is_a_category(path):
 def test_a_model_and_its_description_come_from_one_reading(path, monkeypatch):
     ranker = fitted()
     save(ranker, path)
-    same, description = load_described(path)
+    same, description = load_with_description(path)
     assert np.array_equal(same.predict_ranks(X), ranker.predict_ranks(X))
     assert description == describe(path)
-    monkeypatch.setattr(_models, "_versions", lambda: {**description.versions, "duelrank": "0"})
-    with pytest.warns(ModelVersionWarning) as caught:
-        load_described(path)
-    assert caught[0].filename == __file__
+    other = {**description.versions, "duelrank": "0"}
+    monkeypatch.setattr(_versions, "installed_versions", lambda: other)
+    for read in (load, load_with_description):
+        with pytest.warns(ModelVersionWarning) as caught:
+            read(path)
+        assert caught[0].filename == __file__
     with pytest.raises(TypeError, match="trusted must be a list"):
-        load_described(path, trusted="os.mkdir")
+        load_with_description(path, trusted="os.mkdir")
 
 
 def test_only_fitted_rankers_are_saved(path):
@@ -425,8 +427,9 @@ def test_functions_are_saved_by_name_and_must_be_trusted(path):
 
 def test_versions_that_differ_are_told(path, monkeypatch):
     ranker = fitted()
-    versions = _models._versions()
-    monkeypatch.setattr(_models, "_versions", lambda: versions | {"scikit-learn": "1.5.2"})
+    versions = _versions.installed_versions()
+    older = versions | {"scikit-learn": "1.5.2"}
+    monkeypatch.setattr(_versions, "installed_versions", lambda: older)
     save(ranker, path)
     monkeypatch.undo()
     with pytest.warns(ModelVersionWarning, match=r"saved with scikit-learn 1\.5\.2 \(here"):

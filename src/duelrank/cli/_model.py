@@ -110,11 +110,10 @@ class _Points:
 
 def load_model(path: str, trust: tuple[str, ...]) -> Model:
     """Load a model file."""
-    from duelrank.storage import ModelFileError, UntrustedTypesError
-    from duelrank.storage._opening import load_described
+    from duelrank.storage import ModelFileError, UntrustedTypesError, load_with_description
 
     try:
-        return Model(*load_described(path, trusted=trust))
+        return Model(*load_with_description(path, trusted=trust))
     except UntrustedTypesError as error:
         options = " ".join(f"--trust {plain(name)}" for name in error.names)
         raise ModelFileError(

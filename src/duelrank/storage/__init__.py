@@ -2,18 +2,20 @@
 
 A *model file* is a skops file, that is a zip archive of plain arrays and a description of the
 objects around them, plus our own ``duelrank.json``: versions, labels, columns and a checksum of
-everything. `load` refuses types that are neither ours nor scikit-learn's, and it looks at what
-scikit-learn would believe unseen, such as the node numbers of decision trees.
+everything. `load` refuses types that are neither ours nor scikit-learn's. It also checks what
+scikit-learn would use unchecked, such as the node numbers of decision trees.
 
-The path of a model into a file, with the file that walks each step; `load` walks it backwards:
+The steps from a model to a file, and the module of each; `load` takes them backwards:
 
+- `_saving`: `save`, and the description of the model;
+- `_columns`: the kinds of the model's columns, as far as the model tells;
 - `_packing`: the same attribute of all duels becomes one array, however many duels there are;
-- `_checks`: what is loaded must fit together, or the process could crash;
+- `_skops`: arrays and objects become a skops file; which types a file may hold;
 - `_archive`: one file with a checksum, written whole or not at all;
 - `_description`: what the file says about itself, for `describe`;
-- `_columns`: of what kind its columns are, as far as the model tells;
-- `_models`: `save` and `load`;
-- `_opening`: a model and its description from one reading of the file.
+- `_loading`: `load`;
+- `_checks`: loaded arrays must fit together, or the process could crash;
+- `_versions`: the versions that a model was saved with.
 """
 
 from __future__ import annotations
@@ -22,9 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from duelrank.storage._archive import ModelFileError, UntrustedTypesError
 from duelrank.storage._description import ModelDescription, describe
+from duelrank.storage._loading import load
+
+# For the command.
+from duelrank.storage._loading import load_with_description as load_with_description
+from duelrank.storage._versions import ModelVersionWarning
 
 if TYPE_CHECKING:
-    from duelrank.storage._models import ModelVersionWarning, load, save
+    from duelrank.storage._saving import save
 
 __all__ = [
     "ModelDescription",
@@ -38,9 +45,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Describing a file, or finding out that it is none, should not wait for scikit-learn.
-    if name in ("ModelVersionWarning", "load", "save"):
-        from duelrank.storage import _models
+    # `save` needs scikit-learn. Describing a file, or refusing one, should not wait for it.
+    if name == "save":
+        from duelrank.storage._saving import save
 
-        return getattr(_models, name)
+        return save
     raise AttributeError(f"module 'duelrank.storage' has no attribute {name!r}")

@@ -1,0 +1,157 @@
+"""Models into the bytes of a skops file and back, and the types that a file may hold."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.utils.validation import check_is_fitted
+
+from duelrank import duels, losses, scoring
+from duelrank._sklearn import predictor_inside
+from duelrank.duels._stacked import WithSquares
+from duelrank.rankers import DuelRanker
+from duelrank.storage._archive import ModelFileError, UntrustedTypesError
+from duelrank.storage._checks import check_model
+from duelrank.storage._packing import MOST_ITEMS, pack, unpack
+
+# Harmless types that skops does not trust by itself.
+TRUSTED = (
+    "functools.partial",  # its function must be trusted too
+    "pathlib.PosixPath",  # the path of a checkpoint, which loading does not read
+    "pathlib.WindowsPath",
+    "numpy.dtype",
+    "scipy.sparse._csc.csc_array",
+    "scipy.sparse._csc.csc_matrix",
+    "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csr.csr_matrix",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.compose._column_transformer.make_column_selector",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.metrics._scorer._Scorer",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.utils._bunch.Bunch",
+    "sklearn.utils._metadata_requests.MetadataRequest",  # in scorers of older versions
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
+    "sklearn.utils.validation.check_array",
+    *(
+        f"sklearn.model_selection._split.{name}"
+        for name in (
+            "GroupKFold",
+            "KFold",
+            "LeaveOneOut",
+            "RepeatedKFold",
+            "RepeatedStratifiedKFold",
+            "ShuffleSplit",
+            "StratifiedGroupKFold",
+            "StratifiedKFold",
+            "StratifiedShuffleSplit",
+            "TimeSeriesSplit",
+        )
+    ),
+)
+# How many objects a file may build per byte. Thousands of the smallest classifiers need 1/4.
+ITEMS_PER_BYTE = 2
+
+
+def dump(model: Any) -> bytes:
+    """Write a model as a skops file.
+
+    Raises
+    ------
+    TypeError
+        If the model holds something that cannot be saved.
+    """
+    skops_io = _import_skops()
+    try:
+        content: bytes = skops_io.dumps(pack([model]))
+        foreign = skops_io.get_untrusted_types(data=content)
+    except Exception as error:
+        raise TypeError(f"model cannot be saved: {_first_line(error)}.") from error
+    if any("<lambda>" in name for name in foreign):
+        raise TypeError(
+            "model cannot be saved: it holds a lambda, which has no name to find it by."
+        )
+    return content
+
+
+def build(path: str | os.PathLike[str], content: bytes, trusted: Iterable[str] | None) -> Any:
+    """Build the model in a skops file, if all its types are trusted and its arrays fit together.
+
+    Parameters
+    ----------
+    path : path
+        Where the file was read, for messages.
+    content : bytes
+        The file.
+    trusted : iterable of str or None
+        Full names of more types to trust.
+    """
+    if isinstance(trusted, (str, bool)):
+        raise TypeError(f"trusted must be a list of names of types, got {trusted!r}.")
+    skops_io = _import_skops()
+    names = [*TRUSTED, *_our_types(), *(trusted or ())]
+    most = max(MOST_ITEMS, ITEMS_PER_BYTE * len(content))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InconsistentVersionWarning)  # ours says more
+            (model,) = unpack(skops_io.loads(content, trusted=names), most=most)
+        check_model(model)
+        ranker_inside(model)
+    except skops_io.exceptions.UntrustedTypesFoundException as error:
+        untrusted = sorted(set(skops_io.get_untrusted_types(data=content)) - set(names))
+        raise UntrustedTypesError(
+            f"{path} holds types that are not trusted: {', '.join(untrusted)}. If you know where "
+            "the file comes from, name them in trusted.",
+            untrusted,
+        ) from error
+    except Exception as error:
+        reason = _first_line(error)
+        raise ModelFileError(f"{path} was not written by duelrank: {reason}.") from error
+    return model
+
+
+def ranker_inside(model: Any) -> DuelRanker:
+    """Return the fitted DuelRanker at the end of pipelines and searches."""
+    ranker = predictor_inside(model)
+    if not isinstance(ranker, DuelRanker):
+        raise TypeError(
+            "model must be a fitted DuelRanker, or a pipeline or refitted search that ends in "
+            f"one; got {type(model).__name__}."
+        )
+    check_is_fitted(ranker)
+    return ranker
+
+
+def _import_skops() -> Any:
+    try:
+        import skops.io
+        import skops.io.exceptions
+    except ImportError as error:
+        raise ImportError(
+            "saved models need skops; install it with: pip install 'duelrank[io]'"
+        ) from error
+    return skops.io
+
+
+def _our_types() -> list[str]:
+    """Name what a file may hold of ours: rankers, engines, and the scorers of a search."""
+    engines = (getattr(duels, name) for name in duels.__all__)
+    kinds: list[Any] = [DuelRanker, WithSquares]
+    kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
+    kinds += [scoring.RankingScorer, scoring.TopKScorer]
+    # What the scorers measure.
+    kinds += [losses.kendall_distance, losses.kendall_tau, losses.told_kendall_tau]
+    return [f"{kind.__module__}.{kind.__qualname__}" for kind in kinds]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -1,12 +1,16 @@
 """Saved models: the same model comes back, and nothing else ever does."""
 
 import functools
+import importlib
 import io
 import json
 import os
 import pickle
+import subprocess
+import sys
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,7 +34,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -43,6 +47,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.fixes import parse_version
 
 from duelrank import (
     DuelRanker,
@@ -52,20 +57,23 @@ from duelrank import (
     LogisticDuelsCV,
     StackedDuels,
     StumpDuels,
+    predict_order,
     predict_ranks,
 )
 
 skops_io = pytest.importorskip("skops.io")
 
 from duelrank._files import replacing  # noqa: E402
-from duelrank.duels._stacked import WithSquares  # noqa: E402
-from duelrank.losses import kendall_tau_scorer, top_k_scorer  # noqa: E402
+from duelrank.duels import WithSquares  # noqa: E402
+from duelrank.losses import kendall_tau  # noqa: E402
+from duelrank.scoring import kendall_tau_scorer, top_k_scorer  # noqa: E402
 from duelrank.storage import (  # noqa: E402
     ModelFileError,
     ModelVersionWarning,
     UntrustedTypesError,
     _archive,
     _checks,
+    _names,
     _versions,
     describe,
     load,
@@ -1080,6 +1088,185 @@ def test_checks_look_inside_everything():
     for wrapped in ([hidden], {"a": (hidden,)}, np.array([hidden, None], dtype=object)):
         with pytest.raises(ValueError, match="support vectors"):
             _checks.check_model(wrapped)
+
+
+# Files of other versions
+
+
+OLD_FILES = Path(__file__).parent / "written_by_0_1"
+OLD_MODELS = sorted(file.stem for file in OLD_FILES.glob("*.skops"))
+
+
+def test_there_are_files_of_version_0_1():
+    assert OLD_MODELS == [
+        "estimator",
+        "kernel",
+        "logistic",
+        "logistic_cv",
+        "logistic_lists",
+        "search_of_labels",
+        "search_of_rankings",
+        "stacked",
+        "stumps",
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::duelrank.storage.ModelVersionWarning")
+@pytest.mark.parametrize("name", OLD_MODELS)
+def test_files_of_version_0_1_rank_as_they_did(name, tmp_path):
+    expected = np.load(OLD_FILES / "expected.npz")
+    versions, here = describe(OLD_FILES / f"{name}.skops").versions, _versions.installed_versions()
+    if parse_version(here["scikit-learn"]) < parse_version(versions["scikit-learn"]):
+        pytest.skip("an older scikit-learn need not read models of a newer one")
+    model, points = load(OLD_FILES / f"{name}.skops"), expected["points"]
+    save(model, tmp_path / "again.skops")
+    for same in (model, load(tmp_path / "again.skops")):
+        assert np.array_equal(predict_order(same, points), expected[f"{name}_order"])
+        scores = same.decision_function(points)
+        assert scores.dtype == expected[f"{name}_scores"].dtype
+        if all(here[package] == versions[package] for package in ("numpy", "scipy")):
+            assert scores.tobytes() == expected[f"{name}_scores"].tobytes()
+        np.testing.assert_allclose(scores, expected[f"{name}_scores"], rtol=1e-12)
+
+
+def test_a_search_of_version_0_1_still_has_its_scorer():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelVersionWarning)
+        search = load(OLD_FILES / "search_of_rankings.skops")
+    assert repr(search.scoring) == repr(kendall_tau_scorer())
+    assert vars(search.scoring).items() >= vars(kendall_tau_scorer()).items()
+
+
+@pytest.mark.parametrize("engine", [ForestDuels(3), STACK], ids=["forest", "stack with squares"])
+def test_all_names_of_version_0_1_are_known(engine, path, monkeypatch):
+    """Also those that no file of that version here holds."""
+    ranker = fitted(engine)
+    old_names = {new: old for old, new in _names.OLD_NAMES.items()}
+    with monkeypatch.context() as before:
+        before.setattr(_archive, "FORMAT", 1)
+        public_name = _archive.public_name
+        before.setattr(_archive, "public_name", lambda name: old_names.get(public_name(name), name))
+        save(ranker, path)
+    assert "duelrank.duels._forest.ForestDuels" in names_in(path)
+    assert np.array_equal(load(path).decision_function(X), ranker.decision_function(X))
+    assert len(old_names) == len(_names.OLD_NAMES)
+    for name in old_names:
+        module, _, own_name = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), own_name)
+
+
+def names_in(path):
+    """Name all types and functions in a model file."""
+    with zipfile.ZipFile(path) as archive:
+        schema = json.loads(archive.read("schema.json"))
+    return {
+        f"{part['__module__']}.{part['__class__']}"
+        for part in _names.dictionaries_in(schema)
+        if "__module__" in part
+    }
+
+
+def search(scoring):
+    ranker = DuelRanker(LogisticDuels(), random_state=0, unplaced="unknown")
+    folds = KFold(2, shuffle=True, random_state=0)
+    return GridSearchCV(ranker, {"estimator__C": [0.1, 1.0]}, scoring=scoring, cv=folds)
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (DuelRanker(), ["duels.LogisticDuels"]),
+        (DuelRanker(LogisticDuelsCV(2, cv=2)), ["duels.LogisticDuelsCV"]),
+        (DuelRanker(GaussianNB()), ["duels.EstimatorDuels"]),
+        (DuelRanker(StumpDuels()), ["duels.StumpDuels"]),
+        (DuelRanker(ForestDuels(2)), ["duels.ForestDuels"]),
+        (DuelRanker(KernelDuels(5)), ["duels.KernelDuels"]),
+        (
+            DuelRanker(STACK),
+            [
+                "duels.ForestDuels",
+                "duels.LogisticDuelsCV",
+                "duels.StackedDuels",
+                "duels.StumpDuels",
+                "duels.WithSquares",
+            ],
+        ),
+        (search(top_k_scorer(1)), ["duels.LogisticDuels", "scoring.TopKScorer"]),
+        (
+            search(kendall_tau_scorer()),
+            [
+                "duels.LogisticDuels",
+                "losses.kendall_tau",
+                "losses.told_kendall_tau",
+                "scoring.RankingScorer",
+            ],
+        ),
+    ],
+    ids=["logistic", "cv", "classifier", "stumps", "forest", "kernel", "stack", "top-k", "tau"],
+)
+def test_files_name_our_classes_where_users_find_them(model, names, path):
+    with_ranks = "losses.kendall_tau" in names
+    save(clone(model).fit(X, full_rankings() if with_ranks else LABELS), path)
+    ours = {name for name in names_in(path) if name.startswith("duelrank")}
+    assert ours == {"duelrank.rankers.DuelRanker", *(f"duelrank.{name}" for name in names)}
+
+
+def test_names_that_users_do_not_find_stay_as_they_are():
+    for name in (
+        "duelrank.duels._protocol.Engine",
+        "duelrank.duels._protocol.Nothing",
+        "duelrank.no_room._module.Class",
+        "sklearn.svm._classes.SVC",
+        "os.mkdir",
+        "mkdir",
+        "",
+    ):
+        assert _names.public_name(name) == name
+        assert _names.current_name(name) == name
+
+
+def test_functions_are_renamed_wherever_they_are():
+    thing = {"scorers": [functools.partial(kendall_tau, unused=[kendall_tau_scorer()])]}
+    with zipfile.ZipFile(io.BytesIO(skops_io.dumps(thing))) as archive:
+        schema = json.loads(archive.read("schema.json"))
+    _names.rename(schema, lambda name: name.replace("duelrank.", "renamed."))
+    written = json.dumps(schema)
+    assert "duelrank" not in written
+    assert written.count('"__module__": "renamed.losses"') == 3
+
+
+def test_old_files_that_are_nested_too_deeply_are_refused(path, monkeypatch):
+    monkeypatch.setattr(_archive, "FORMAT", 1)
+    save(fitted(), path)
+    description = describe(path).__dict__
+    limit = sys.getrecursionlimit()
+    for depth in (limit // 3, limit // 2, limit - 100, 3 * limit):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            archive.writestr("schema.json", "[" * depth + "]" * depth)
+        with monkeypatch.context() as as_it_is:
+            as_it_is.setattr(_archive, "_renamed", lambda schema, new_name: schema)
+            _archive.write_archive(path, buffer.getvalue(), description)
+        with pytest.raises(ModelFileError):
+            load(path)
+
+
+def test_refusing_a_file_imports_nothing_heavy(tmp_path):
+    script = (
+        "import sys\n"
+        "from duelrank.storage import ModelFileError, describe, load, load_with_description\n"
+        "for read in (describe, load, load_with_description):\n"
+        "    try:\n"
+        "        read('foreign.skops')\n"
+        "    except ModelFileError:\n"
+        "        print('refused')\n"
+        "print({'numpy', 'scipy', 'sklearn', 'skops'} & set(sys.modules))\n"
+    )
+    (tmp_path / "foreign.skops").write_text("no model")
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.stdout.split() == ["refused"] * 3 + ["set()"], done.stderr
 
 
 # Writing

@@ -8,9 +8,10 @@ from duelrank.duels._forest import ForestDuels
 from duelrank.duels._kernel import KernelDuels
 from duelrank.duels._protocol import DuelEngine
 
-# For storage: how it checks a loaded engine.
+# For storage: how it checks a loaded engine, and a transformer inside the default stack.
 from duelrank.duels._protocol import check_engine as check_engine
 from duelrank.duels._stacked import StackedDuels
+from duelrank.duels._stacked import WithSquares as WithSquares
 from duelrank.duels._stump import StumpDuels
 from duelrank.duels.logistic import LogisticDuels, LogisticDuelsCV
 

@@ -11,6 +11,7 @@ The steps from a model to a file, and the module of each; `load` takes them back
 - `_columns`: the kinds of the model's columns, as far as the model tells;
 - `_packing`: the same attribute of all duels becomes one array, however many duels there are;
 - `_skops`: arrays and objects become a skops file; which types a file may hold;
+- `_names`: the names of our classes in a file;
 - `_archive`: one file with a checksum, written whole or not at all;
 - `_description`: what the file says about itself, for `describe`;
 - `_loading`: `load`;

@@ -17,13 +17,15 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from duelrank._files import replacing
+from duelrank.storage._names import current_name, dictionaries_in, public_name, rename
 
-FORMAT = 1
+# 1: version 0.1.0, whose files name classes by the modules that define them. 2: by public names.
+FORMAT = 2
 DESCRIPTION = "duelrank.json"
 SCHEMA = "schema.json"
 MEMBER_NAME = re.compile(r"[\w-]+\.(json|npy|npz|bin)")
@@ -53,18 +55,16 @@ def write_archive(path: str | os.PathLike[str], skops_file: bytes, description: 
     """Add the description and the checksum to a skops file and write it."""
     with zipfile.ZipFile(io.BytesIO(skops_file)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    # Most of the schema is space between its words.
-    members[SCHEMA] = json.dumps(json.loads(members[SCHEMA]), separators=(",", ":")).encode()
+    members[SCHEMA] = _renamed(members[SCHEMA], public_name)
     described = {**description, "format": FORMAT}
     described["checksum"] = _checksum(members, described)
     members[DESCRIPTION] = json.dumps(described, indent=1).encode()
-    with replacing(path) as partial, zipfile.ZipFile(partial, "w") as archive:
-        for name, member in members.items():
-            archive.writestr(name, member)
+    with replacing(path) as partial:
+        _write_members(partial, members)
 
 
 def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
-    """Return the description and the whole file, after checking everything but the types in it."""
+    """Return the description and the skops file, after checking everything but the types in it."""
     content = Path(path).read_bytes()
     if not content.startswith(b"PK\x03\x04"):
         raise ModelFileError(f"{path} is not a duelrank model file{_what_else(content)}.")
@@ -83,7 +83,33 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
         raise ModelFileError(f"{path} was altered after it was saved: its checksum differs.")
     _check_references(path, members[SCHEMA])
     _check_sparse(path, [member for name, member in members.items() if name.endswith(".npz")])
+    if description["format"] == 1:
+        content = _with_current_names(path, members)
     return description, content
+
+
+def _with_current_names(path: str | os.PathLike[str], members: dict[str, bytes]) -> bytes:
+    """Return the skops file of a file of format 1, as if it had been written today."""
+    buffer = io.BytesIO()
+    try:
+        schema = _renamed(members[SCHEMA], current_name)
+    except RecursionError as error:
+        raise ModelFileError(f"{path} is damaged: its schema cannot be read.") from error
+    _write_members(buffer, {**members, SCHEMA: schema})
+    return buffer.getvalue()
+
+
+def _renamed(schema: bytes, new_name: Callable[[str], str]) -> bytes:
+    """Rename the classes in a schema, and drop the spaces, which are most of it."""
+    parsed = json.loads(schema)
+    rename(parsed, new_name)
+    return json.dumps(parsed, separators=(",", ":")).encode()
+
+
+def _write_members(file: Any, members: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
 
 
 def _what_else(content: bytes) -> str:
@@ -140,22 +166,17 @@ def _checksum(members: dict[str, bytes], description: dict[str, Any]) -> str:
 def _check_references(path: str | os.PathLike[str], schema: bytes) -> None:
     """Check that no member is read more than once: a small file could ask for it many times."""
     try:
-        waiting = [json.loads(schema)]
+        parsed = json.loads(schema)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged: its schema cannot be read.") from error
     readers: dict[str, Any] = {}
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting.extend(part)
-        elif isinstance(part, dict):
-            waiting.extend(part.values())
-            name = part.get("file")
-            if isinstance(name, str):
-                # An object that occurs in several places has one number and is read once.
-                reader = part.get("__id__") or object()
-                if readers.setdefault(name, reader) != reader:
-                    raise ModelFileError(f"{path} is damaged: it uses {name!r} more than once.")
+    for part in dictionaries_in(parsed):
+        name = part.get("file")
+        if isinstance(name, str):
+            # An object that occurs in several places has one number and is read once.
+            reader = part.get("__id__") or object()
+            if readers.setdefault(name, reader) != reader:
+                raise ModelFileError(f"{path} is damaged: it uses {name!r} more than once.")
 
 
 def _check_sparse(path: str | os.PathLike[str], members: list[bytes]) -> None:

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from duelrank import duels, losses, scoring
 from duelrank._sklearn import predictor_inside
-from duelrank.duels._stacked import WithSquares
 from duelrank.rankers import DuelRanker
 from duelrank.storage._archive import ModelFileError, UntrustedTypesError
 from duelrank.storage._checks import check_model
+from duelrank.storage._names import public_name
 from duelrank.storage._packing import MOST_ITEMS, pack, unpack
 
 # Harmless types that skops does not trust by itself.
@@ -144,12 +144,12 @@ def _import_skops() -> Any:
 def _our_types() -> list[str]:
     """Name what a file may hold of ours: rankers, engines, and the scorers of a search."""
     engines = (getattr(duels, name) for name in duels.__all__)
-    kinds: list[Any] = [DuelRanker, WithSquares]
+    kinds: list[Any] = [DuelRanker, duels.WithSquares]
     kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
     kinds += [scoring.RankingScorer, scoring.TopKScorer]
     # What the scorers measure.
     kinds += [losses.kendall_distance, losses.kendall_tau, losses.told_kendall_tau]
-    return [f"{kind.__module__}.{kind.__qualname__}" for kind in kinds]
+    return [public_name(f"{kind.__module__}.{kind.__qualname__}") for kind in kinds]
 
 
 def _first_line(error: BaseException) -> str:

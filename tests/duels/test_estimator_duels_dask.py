@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from duelrank import DuelRanker, EstimatorDuels
 from duelrank._pairs import pairs
 from duelrank._threads import blas_threads
-from duelrank.duels._jobs import shared
+from duelrank.duels._jobs import wrap_points
 from duelrank.duels._sides import DuelRows
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -164,7 +164,7 @@ def test_jobs_carry_no_data(data, dask, sent, container):
 
 def test_workers_pass_polars_tables_on_without_touching_them(data):
     # Pickling a table while another thread works with it can end in a deadlock.
-    arrived = pickle.loads(pickle.dumps(shared(make_polars(data[0]))))
+    arrived = pickle.loads(pickle.dumps(wrap_points(make_polars(data[0]))))
     arrived.X = None
     passed_on = pickle.loads(pickle.dumps(arrived))
     np.testing.assert_array_equal(passed_on.X.to_numpy(), data[0])
@@ -184,7 +184,7 @@ def test_what_users_have_scattered_is_not_sent_again(data, client, sent):
     X, codes, _ = data
     with parallel_config(backend="dask", scatter=[X]):
         EstimatorDuels(GaussianNB()).fit(X, codes, N_CLASSES)
-    assert sent["ahead"] == ["list", "Lessons"]
+    assert sent["ahead"] == ["list", "FitArguments"]
 
 
 ARRIVALS: list[int] = []

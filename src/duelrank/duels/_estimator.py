@@ -28,10 +28,16 @@ from duelrank._sklearn import (
     with_callbacks,
 )
 from duelrank._threads import one_blas_thread
-from duelrank.duels._jobs import Lessons, parallel_stream, shared, unshared, work_alone
+from duelrank.duels._jobs import (
+    FitArguments,
+    call_serially,
+    parallel_generator,
+    unwrap_points,
+    wrap_points,
+)
 from duelrank.duels._protocol import Engine, as_feedback, check_counts
 
-# Their predictions are not those of their decision function.
+# The sign of their decision function is not what they predict.
 OWN_THRESHOLD = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
 
@@ -50,7 +56,7 @@ class EstimatorDuels(Engine):
     estimator : classifier
         Any scikit-learn classifier, pipelines and searches included. Its margins are its
         ``decision_function``, or else ``predict_proba`` minus one half, or else ±1/2 by
-        ``predict`` (also where a threshold was chosen for ``predict``).
+        ``predict``. A classifier with a threshold of its own is asked for ``predict``.
     n_jobs : int, default=None
         Number of jobs over the duels, as everywhere in scikit-learn. They go wherever
         ``joblib.parallel_config`` sends them; on a Dask cluster X travels to every worker once.
@@ -136,10 +142,10 @@ class EstimatorDuels(Engine):
             sample_weight = check_sample_weight(sample_weight, X)
         params, weights = self._fit_arguments(sample_weight, fit_params)
         n_duels = n_pairs(n_classes)
-        lessons = Lessons(feedback, n_classes, weights, params)
-        shared_X = shared(X)
-        fit_duels = parallel_stream(self.n_jobs)(
-            delayed(_fit_duel)(classifier, shared_X, lessons, int(a), int(b))
+        arguments = FitArguments(feedback, n_classes, weights, params)
+        wrapped_X = wrap_points(X)
+        fit_duels = parallel_generator(self.n_jobs)(
+            delayed(_fit_duel)(classifier, wrapped_X, arguments, int(a), int(b))
             for classifier, a, b in zip(self._classifiers(n_duels), *pairs(n_classes), strict=True)
         )
         fitted = []
@@ -276,11 +282,11 @@ class EstimatorDuels(Engine):
         margins[:, known] = self.outcomes_[known]
         probabilities = 0.5 + 0.5 * margins
         columns = np.flatnonzero(~known)
-        shared_X = shared(X)
-        with one_blas_thread():  # as in every job; once for all of them is faster
+        wrapped_X = wrap_points(X)
+        with one_blas_thread():  # jobs set this too, which is faster if it is set already
             predictions = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                # A pair goes with its job; alone, joblib would send large rows ahead one by one.
-                delayed(_predict_duel)(predict, (self.estimators_[d], self._rows[d]), shared_X)
+                # Large rows that are an argument of their own would be sent ahead, one by one.
+                delayed(_predict_duel)(predict, (self.estimators_[d], self._rows[d]), wrapped_X)
                 for d in columns
             )
         for d, (margin, probability) in zip(columns, predictions, strict=True):
@@ -289,19 +295,21 @@ class EstimatorDuels(Engine):
         return margins, probabilities
 
 
-def _fit_duel(classifier: Any, shared_X: Any, lessons: Lessons, first: int, second: int) -> Any:
+def _fit_duel(
+    classifier: Any, wrapped_X: Any, arguments: FitArguments, first: int, second: int
+) -> Any:
     """Fit one duel: (classifier, rows it must remember), or the outcome of a one-sided one."""
-    X = unshared(shared_X)
-    rows, second_won = lessons.rows.of(first, second)
+    X = unwrap_points(wrapped_X)
+    rows, second_won = arguments.rows.of(first, second)
     n_second = int(second_won.sum())
     if n_second == 0 or n_second == len(rows):
         return float(np.sign(2 * n_second - len(rows)))
     pairwise = get_tags(classifier).input_tags.pairwise
     X_duel = np.asarray(X)[np.ix_(rows, rows)] if pairwise else take_rows(X, rows)
-    params = take_metadata_rows(X, lessons.params, indices=rows)
+    params = take_metadata_rows(X, arguments.params, indices=rows)
     _set_class_weights(classifier, first, second)
     try:
-        work_alone(classifier.fit, X_duel, second_won, **params)
+        call_serially(classifier.fit, X_duel, second_won, **params)
     except Exception as error:
         error.add_note(f"This happened in the duel between the labels number {first} and {second}.")
         raise
@@ -309,12 +317,12 @@ def _fit_duel(classifier: Any, shared_X: Any, lessons: Lessons, first: int, seco
 
 
 def _predict_duel(
-    predict: Any, fitted: tuple[Any, NDArray[np.intp] | None], shared_X: Any
+    predict: Any, fitted: tuple[Any, NDArray[np.intp] | None], wrapped_X: Any
 ) -> tuple[Any, Any]:
     """Predict one duel by a classifier and, if it is pairwise, the rows it remembers."""
     classifier, rows = fitted
-    X = unshared(shared_X)
-    return work_alone(predict, classifier, X if rows is None else np.asarray(X)[:, rows])
+    X = unwrap_points(wrapped_X)
+    return call_serially(predict, classifier, X if rows is None else np.asarray(X)[:, rows])
 
 
 def _margins(classifier: Any, X: Any) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """Jobs: fits and predictions of single duels, here, in other processes or on a Dask cluster.
 
-What all jobs *share*, X and what the duels learn from, goes to every worker once; a job carries its
-classifier and nothing else.
+A job carries its classifier. X and `FitArguments` are the same for all jobs, and are sent to every
+worker once.
 """
 
 from __future__ import annotations
@@ -25,16 +25,35 @@ from duelrank.duels._sides import DuelRows
 SENT_ONCE = 1024
 
 
-def parallel_stream(n_jobs: int | None) -> Any:
-    """Return a Parallel that hands out results as they come, where its backend can."""
+def parallel_generator(n_jobs: int | None) -> Any:
+    """Return a Parallel that returns results one by one, if its backend can."""
     try:
         return Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:
         return Parallel(n_jobs=n_jobs)
 
 
-class Lessons:
-    """What the duels learn from, besides X: their rows, and arguments for fits, not sliced yet."""
+class FitArguments:
+    """Arguments for the fits of all duels, besides X.
+
+    Parameters
+    ----------
+    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K)
+        Codes, or ranks.
+    n_classes : int
+        Number of labels K.
+    weights : ndarray of shape (n,), or None
+        Weights of the rows.
+    params : dict
+        Keyword arguments for the fits of classifiers, for all rows.
+
+    Attributes
+    ----------
+    rows : DuelRows
+        Which rows every duel learns from.
+    params : dict
+        As above.
+    """
 
     def __init__(
         self,
@@ -51,8 +70,8 @@ class Lessons:
         return SENT_ONCE + feedback.nbytes + 8 * len(feedback) * len(self.params)
 
 
-class Shared:
-    """An X whose size Dask does not know, as of polars' tables and scipy's sparse arrays."""
+class WithSize:
+    """Wrapper of an X whose size Dask does not know: polars' tables and scipy's sparse arrays."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -62,11 +81,11 @@ class Shared:
         return SENT_ONCE + 8 * int(n_values)
 
 
-class SharedPolars(Shared):
-    """A polars table, which workers pass on as the bytes that they got.
+class PolarsWithSize(WithSize):
+    """Wrapper of a polars table. Workers send it to other workers as the bytes that they got.
 
-    If a table is pickled in one thread while a job works with it in another one, both may wait
-    for each other forever.
+    If one thread pickles a table while a job in another thread works with it, both may wait for
+    each other forever.
     """
 
     pickled: bytes | None = None
@@ -81,46 +100,47 @@ class SharedPolars(Shared):
         self.X = pickle.loads(pickled)
 
 
-def shared(X: Any) -> Any:
-    """Wrap X, unless Dask knows its size: then users can have scattered it themselves."""
+def wrap_points(X: Any) -> Any:
+    """Wrap X, unless Dask knows its size. X itself is what users may have scattered."""
     maker = type(X).__module__.partition(".")[0]
     if maker == "polars":
-        return SharedPolars(X)
+        return PolarsWithSize(X)
     known = maker == "pandas" or isinstance(X, (np.ndarray, sparse.spmatrix))
-    return X if known else Shared(X)
+    return X if known else WithSize(X)
 
 
-def unshared(X: Any) -> Any:
-    return X.X if isinstance(X, Shared) else X
+def unwrap_points(X: Any) -> Any:
+    """Return the X that was wrapped."""
+    return X.X if isinstance(X, WithSize) else X
 
 
-def work_alone(step: Any, *args: Any, **kwargs: Any) -> Any:
-    """Let a classifier take a step by itself, because its job is one of many.
+def call_serially(method: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a classifier without parallelism of its own: its job is one of many.
 
-    BLAS gets one thread: jobs have fewer each, so that their number would leave its trace in the
-    last bits. And on a Dask cluster, where `n_jobs` is all workers unless a classifier says
-    otherwise, it would send jobs of its own around, at a higher price than that of most duels.
+    BLAS gets one thread. With more, the number of jobs would change how many it gets, and with it
+    the last bits of the result. On a Dask cluster, `n_jobs` of a classifier means all workers
+    unless it says otherwise; sending jobs around would cost more than most duels.
     """
     if type(get_active_backend()[0]).__name__ != "DaskDistributedBackend":
         with one_blas_thread():
-            return step(*args, **kwargs)
+            return method(*args, **kwargs)
     with one_blas_thread(), parallel_config(backend="threading", n_jobs=1):
         try:
-            result = step(*args, **kwargs)
-            if _can_travel(result):
+            result = method(*args, **kwargs)
+            if _can_be_sent(result):
                 return result
             failure: Exception = TypeError(
                 f"A {type(result).__name__} cannot be pickled, which is its way off a worker."
             )
         except Exception as error:
-            if _can_travel(error):
+            if _can_be_sent(error):
                 raise
             failure = RuntimeError(f"{type(error).__name__}: {error}")
-    raise failure  # out here, where the other error does not travel with it
+    raise failure  # outside of the except clause, which would attach the other error to it
 
 
-def _can_travel(outcome: Any) -> bool:
-    """Tell whether an outcome can leave a Dask worker; if not, joblib would wait for it forever."""
+def _can_be_sent(outcome: Any) -> bool:
+    """Tell whether an outcome can leave a Dask worker. If not, joblib would wait for it forever."""
     from distributed.protocol.pickle import dumps, loads
 
     buffers: list[Any] = []  # arrays are not copied

@@ -1,8 +1,9 @@
 """Ridge regression on features of a Gaussian kernel, many targets and penalties at once.
 
-The features are those of Nyström's method: products of two points' features are the kernel between
-these, exactly if it is centred at all rows. One eigendecomposition of the features' covariance
-solves all targets for every penalty, and tells what each row's prediction would be without the row.
+The features are those of Nyström's method: the product of two points' features approximates the
+kernel between the points, and equals it if kernels are centred at all rows. One eigendecomposition
+of the features' covariance solves all targets for every penalty. It also gives the prediction for
+each row by a fit without the row.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ class Kernel(NamedTuple):
     Attributes
     ----------
     centres : ndarray of float, of shape (m, n_features)
-        The points that kernels are centred at.
+        The centres.
     gamma : float
         How fast the kernel falls.
     roots : ndarray of float, of shape (m, d)
-        The inverse root of the kernel between the centres, d of its directions.
+        Inverse root of the kernel matrix of the centres, along d of its eigenvectors.
     """
 
     centres: Floats
@@ -41,11 +42,11 @@ class Kernel(NamedTuple):
         Parameters
         ----------
         centres : ndarray of float, of shape (m, n_features)
-            The points that kernels are centred at.
+            The centres.
         gamma : float
             How fast the kernel falls.
         negligible : float
-            Directions whose share of the largest is at most this one are left out.
+            Eigenvectors are left out if their eigenvalue is at most this share of the largest.
         """
         values, vectors = eigh(rbf_kernel(centres, gamma=gamma))
         kept = values > negligible * values[-1]
@@ -58,12 +59,12 @@ class Kernel(NamedTuple):
 
 
 class Regression(NamedTuple):
-    """What predicts t targets: features · coef + offset.
+    """A regression of t targets: features · coef + offset.
 
     Attributes
     ----------
     kernel : Kernel
-        Of d features.
+        Makes d features of a point.
     coef : ndarray of float, of shape (d, t)
         Coefficients.
     offset : ndarray of float, of shape (t,)
@@ -80,7 +81,7 @@ class Regression(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """A regression, and how it does on held-out rows.
+    """A regression, and its predictions for held-out rows.
 
     Attributes
     ----------
@@ -89,9 +90,9 @@ class Solution(NamedTuple):
     penalty : float
         That penalty.
     error : float
-        Its mean squared error, every row left out alone.
+        Its mean squared error under leave-one-out cross-validation.
     held_out : ndarray of float, of shape (n, t)
-        Every row's prediction without the row.
+        The prediction for every row by a fit without the row.
     """
 
     regression: Regression
@@ -112,23 +113,23 @@ def solve(
 ) -> Solution:
     """Minimise Σ w ‖y − Bᵀz − b‖² + penalty ‖B‖², with the penalty of least held-out error.
 
-    A residual of the fit without a row is its residual divided by its *slack*, one minus its
-    leverage.
+    The residual of a row under a fit without the row is its residual under the fit with it, divided
+    by the row's *slack*, one minus its leverage.
 
     Parameters
     ----------
     kernel : Kernel
-        Of the features z.
+        Makes the features z.
     points : ndarray of float, of shape (n, n_features)
         The rows.
     targets : ndarray of float, of shape (n, t)
-        What is regressed, y.
+        The targets y.
     weights : ndarray of float, of shape (n,)
         Positive weights w of the rows.
     penalties : ndarray of float, of shape (p,)
-        Penalties to choose from; of equally good ones the first.
+        Penalties to choose from; the first of equally good ones is taken.
     least_slack : float
-        Smaller ones are taken for it: they are rounding errors.
+        Smaller slacks are rounding errors, and are replaced by this one.
     counted : ndarray of bool, of shape (n, t), default=None
         Which targets count in the error; all by default.
     """
@@ -140,22 +141,23 @@ def solve(
     weighted = features * weights[:, np.newaxis]
     values, vectors = eigh(features.T @ weighted)
     values = np.maximum(values, 0)
-    turned = features @ vectors
-    reach = weights[:, np.newaxis] * turned**2
-    pull = vectors.T @ (weighted.T @ centred)
-    mass = np.broadcast_to(weights[:, np.newaxis], targets.shape)
+    rotated = features @ vectors
+    leverages = weights[:, np.newaxis] * rotated**2  # along every eigenvector
+    covariances = vectors.T @ (weighted.T @ centred)
+    error_weights = np.broadcast_to(weights[:, np.newaxis], targets.shape)
     if counted is not None:
-        mass = counted * mass
+        error_weights = counted * error_weights
+    total = max(error_weights.sum(), 1e-300)
     best: Solution | None = None
     for penalty in penalties:
-        leverage = reach @ (1 / (values + penalty)) + share
-        coef = pull / (values + penalty)[:, np.newaxis]
-        residual = centred - turned @ coef
+        leverage = leverages @ (1 / (values + penalty)) + share
+        rotated_coef = covariances / (values + penalty)[:, np.newaxis]
+        residual = centred - rotated @ rotated_coef
         residual /= np.maximum(1 - leverage, least_slack)[:, np.newaxis]
-        error = float(np.einsum("ij,ij,ij->", mass, residual, residual)) / max(mass.sum(), 1e-300)
+        error = float(np.einsum("ij,ij,ij->", error_weights, residual, residual)) / total
         if best is None or error < best.error:
-            own = vectors @ coef
-            regression = Regression(kernel, own, target_means - feature_means @ own)
+            coef = vectors @ rotated_coef
+            regression = Regression(kernel, coef, target_means - feature_means @ coef)
             best = Solution(regression, float(penalty), error, targets - residual)
     assert best is not None
     return best

@@ -124,7 +124,7 @@ def test_trees_can_be_looked_up_in_several_tables(table, monkeypatch):
     assert len(list(engine._tables())) == 1
     for size, n_tables in ((1, 10), (1500, None)):
         monkeypatch.setattr(_forest, "TABLE_SIZE", size)
-        _forest._remembered.clear()
+        _forest._cached_tables.clear()
         tables = list(engine._tables())
         assert len(tables) == n_tables or 1 < len(tables) < 10
         assert np.concatenate([trees for trees, _, _ in tables]).tolist() == list(range(10))

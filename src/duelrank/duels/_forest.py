@@ -1,13 +1,14 @@
 """ForestDuels: one forest for all duels.
 
-The trees are grown on K numbers per row, how many duels every label wins minus how many it loses,
-and every node knows how its rows decide every duel. A duel that few rows of a leaf tell anything
-about borrows from the nodes above: with w wins of the second label among r rows that tell,
+The trees are grown on K numbers per row: for every label, the duels that it wins minus those that
+it loses. Every node counts the outcomes of every duel among its rows. Where few rows of a leaf tell
+the outcome of a duel, the nodes above contribute. With w wins of the second label among the r rows
+that tell the outcome,
 
-    p(node) = (w + shrinkage · p(parent)) / (r + shrinkage),
+    p(node) = (w + shrinkage · p(parent)) / (r + shrinkage).
 
-so that one forest serves labels, lists and rankings alike. A point's probability is the mean over
-the trees.
+So one forest serves labels, lists and rankings. The probability of a point is the mean over the
+trees.
 """
 
 from __future__ import annotations
@@ -30,30 +31,29 @@ from duelrank.duels._protocol import Engine, check_counts, is_finite_array
 from duelrank.duels._sides import check_rows
 from duelrank.feedback import outcomes, reveals_nothing
 
-# Nodes times duels of the trees that are looked up together.
+# Most nodes times duels of a table, which holds the probabilities of some trees.
 TABLE_SIZE = 8_000_000
-# Probabilities of a forest of bootstrap samples come no nearer to 0 and 1.
+# Log-odds are those of probabilities that are at least this far from 0 and 1.
 LEAST_PROBABILITY = 0.01
 NO_CHILD = -1  # in place of the children of a leaf
 
 
 _Table = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]
-# Tables of engines in use; they follow from the engines, and have no place in copies and files.
-_remembered: WeakKeyDictionary[ForestDuels, list[_Table]] = WeakKeyDictionary()
+# Tables of engines in use. They are no attributes, so that copies and files do not hold them.
+_cached_tables: WeakKeyDictionary[ForestDuels, list[_Table]] = WeakKeyDictionary()
 
 
 class ForestDuels(Engine):
     """Duels fought by one random forest that they share.
 
-    A forest per duel is grown on the rows that tell its winner; here all duels share the trees, and
-    the cost of growing them hardly depends on the number of labels.
+    All duels share the trees, so the cost of growing these hardly depends on the number of labels.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     random_splits : bool, default=False
-        Whether thresholds are drawn at random, as in extremely randomised trees, and not searched.
+        Whether thresholds are drawn at random, as in extremely randomised trees.
     max_features : int, float, {"sqrt", "log2"} or None, default=0.5
         Features looked at for a split, as in scikit-learn's forests.
     min_samples_leaf : int, default=1
@@ -61,7 +61,7 @@ class ForestDuels(Engine):
     max_samples : int, default=10000
         Most rows drawn for a tree, with replacement; it bounds the cost of a tree.
     shrinkage : float, default=0.3
-        How many rows the node above counts for.
+        How many rows the parent of a node counts for.
     n_jobs : int, default=None
         Number of jobs over the trees.
     random_state : int, RandomState instance or None, default=None
@@ -124,7 +124,7 @@ class ForestDuels(Engine):
         n_classes : int
             Number of labels K.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; it does not matter what they add up to.
+            Weights of the rows; their sum does not matter.
 
         Returns
         -------
@@ -134,11 +134,11 @@ class ForestDuels(Engine):
         self._check_settings()
         rows = check_rows(self, X, feedback, n_classes, sample_weight, dtype=np.float32)
         X, weights, ranks = rows.X, rows.weights, rows.ranks(n_classes)
-        told = (weights > 0) & ~reveals_nothing(ranks)
-        if not told.any():  # then there is one leaf, where all duels are open
-            told = weights > 0
-        X, decided = X[told], outcomes(ranks[told])
-        weights = weights[told] / weights[told].mean()
+        used = (weights > 0) & ~reveals_nothing(ranks)
+        if not used.any():  # then trees have one leaf, where all duels are undecided
+            used = weights > 0
+        X, outcome = X[used], outcomes(ranks[used])
+        weights = weights[used] / weights[used].mean()
         grow = ExtraTreesRegressor if self.random_splits else RandomForestRegressor
         forest = grow(
             self.n_estimators,
@@ -150,15 +150,18 @@ class ForestDuels(Engine):
             random_state=self.random_state,
         )
         with Progress(self, 1, "forest", verbose=False) as progress:
-            forest.fit(X, _net_wins(decided, n_classes), sample_weight=weights)
+            forest.fit(X, _net_wins(outcome, n_classes), sample_weight=weights)
             progress.step()
 
-        _remembered.pop(self, None)
+        _cached_tables.pop(self, None)
         self.forest_, self.n_classes_ = forest, n_classes
-        self._told, self._decided = told, decided
-        self._prior = (weights @ (decided > 0) + 0.5) / (weights @ (decided != 0) + 1)
+        # Model files hold these under their names: which rows are used, their outcomes, (m, P),
+        # their leaf in every tree, and their weight in its bootstrap sample, (m, T).
+        self._told, self._decided = used, outcome
         self._leaves = forest.apply(X).astype(np.int32)
         self._drawn = bootstrap_weights(forest, weights).astype(np.float32)
+        # Of all rows together, with half a win added on both sides.
+        self._prior = (weights @ (outcome > 0) + 0.5) / (weights @ (outcome != 0) + 1)
         return self
 
     def margins(self, X: Any) -> NDArray[np.float64]:
@@ -216,7 +219,7 @@ class ForestDuels(Engine):
         Returns
         -------
         margins : ndarray of shape (n, K(K−1)/2)
-            Log-odds; those of all rows together for rows that every tree has seen.
+            Log-odds. A row that all trees have seen gets those of all rows together.
         """
         check_is_fitted(self, "forest_")
         margins = np.tile(_log_odds(self._prior), (len(self._told), 1))
@@ -282,20 +285,20 @@ class ForestDuels(Engine):
         return np.where(n_trees > 0, total / np.maximum(n_trees, 1), self._prior)
 
     def _tables(self) -> Iterable[_Table]:
-        """Return all trees in one table if it is small, and then remember it; else make several."""
-        if self not in _remembered:
+        """Return one table of all trees and cache it; or several, not cached, if it is large."""
+        if self not in _cached_tables:
             n_nodes = sum(tree.tree_.node_count for tree in self.forest_.estimators_)
             if n_nodes * self._decided.shape[1] > TABLE_SIZE:
                 return self._make_tables()
-            _remembered[self] = list(self._make_tables())
-        return _remembered[self]
+            _cached_tables[self] = list(self._make_tables())
+        return _cached_tables[self]
 
     def _make_tables(self) -> Iterator[_Table]:
-        """Yield some trees, the first node of each, and the probabilities in all of their nodes."""
+        """Yield numbers of trees, their first nodes in the table, and the nodes' probabilities."""
         n_nodes = np.array([tree.tree_.node_count for tree in self.forest_.estimators_])
         most = max(int(n_nodes.max()), TABLE_SIZE // self._decided.shape[1])
         wins = (self._decided > 0).astype(np.float32)
-        tells = (self._decided != 0).astype(np.float32)
+        tells_outcome = (self._decided != 0).astype(np.float32)
         prior = self._prior.astype(np.float32)
         part = (np.cumsum(n_nodes) - 1) // most
         for number in np.unique(part):
@@ -308,12 +311,12 @@ class ForestDuels(Engine):
                 (self._drawn[rows, trees[of_tree]], (leaves, rows)),
                 shape=(int(n_nodes[trees].sum()), len(wins)),
             )
-            won, told = nodes.sums(in_leaf @ wins), nodes.sums(in_leaf @ tells)
-            yield trees, start, nodes.shrunk(won, told, prior, np.float32(self.shrinkage))
+            won, fought = nodes.sums(in_leaf @ wins), nodes.sums(in_leaf @ tells_outcome)
+            yield trees, start, nodes.shrunk(won, fought, prior, np.float32(self.shrinkage))
 
 
 class _Nodes:
-    """The nodes of some trees, numbered through, and their levels from the roots down."""
+    """The nodes of some trees, numbered consecutively, and their levels from the roots down."""
 
     def __init__(self, trees: list[Any], start: NDArray[np.intp]) -> None:
         left, right = (
@@ -326,7 +329,7 @@ class _Nodes:
             for side in ("children_left", "children_right")
         )
         self.roots = start
-        # Of every level the nodes that have children, and these.
+        # For every level: its nodes with children, their left children, their right children.
         self.levels: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]] = []
         level = start
         while len(inner := level[left[level] >= 0]):
@@ -342,23 +345,27 @@ class _Nodes:
     def shrunk(
         self,
         won: NDArray[np.float32],
-        told: NDArray[np.float32],
+        fought: NDArray[np.float32],
         prior: NDArray[np.float32],
         shrinkage: np.float32,
     ) -> NDArray[np.float32]:
-        """Return the probabilities of all nodes, each shrunk towards that of the node above."""
-        chance = won
-        chance[self.roots] = (won[self.roots] + shrinkage * prior) / (told[self.roots] + shrinkage)
+        """Return the probabilities of all nodes, each shrunk towards that of its parent.
+
+        `won` and `fought`, (nodes, P), count the rows where the second label wins, and all rows
+        that tell the outcome. `won` is overwritten.
+        """
+        roots, p = self.roots, won
+        p[roots] = (won[roots] + shrinkage * prior) / (fought[roots] + shrinkage)
         for inner, left, right in self.levels:
-            above = shrinkage * chance[inner]
+            from_parent = shrinkage * p[inner]
             for child in (left, right):
-                chance[child] = (won[child] + above) / (told[child] + shrinkage)
-        return chance
+                p[child] = (won[child] + from_parent) / (fought[child] + shrinkage)
+        return p
 
 
-def _net_wins(decided: NDArray[np.int8], n_classes: int) -> NDArray[np.float64]:
+def _net_wins(outcome: NDArray[np.int8], n_classes: int) -> NDArray[np.float64]:
     """Count the duels that every label wins minus those it loses, (n, K)."""
-    return decided @ sides_of_labels(n_classes)
+    return outcome @ sides_of_labels(n_classes)
 
 
 def _log_odds(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

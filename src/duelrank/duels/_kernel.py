@@ -3,8 +3,8 @@
 Every duel regresses its outcome, 1 where the second label won, −1 where the first did and 0 where
 the row says nothing, on features of a Gaussian kernel around some of the rows (Nyström's method).
 All duels share the features, so one eigendecomposition of their covariance solves them for every
-penalty, and tells what each row's prediction would be without the row: that is how the penalty and
-the width of the kernel are chosen.
+penalty. It also gives the prediction for each row by a fit without the row; the penalty and the
+width of the kernel are chosen by these.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from duelrank._batches import batches
 from duelrank._kernel_ridge import (
     Floats,
     Kernel,
@@ -33,28 +34,30 @@ from duelrank._threads import one_blas_thread
 from duelrank.duels._protocol import Engine, check_counts, is_finite_array
 from duelrank.duels._sides import check_rows
 
-ROWS_AT_ONCE = 8_192  # whose features are held together when predicting
-MOST_ROWS_TO_CHOOSE = 4_000  # a kernel; the penalty is chosen on all rows
-# Directions whose share of the kernel is smaller are rounding errors, and so are smaller slacks.
-NEGLIGIBLE, LEAST_SLACK = 1e-8, 1e-6
+BATCH_ROWS = 8_192  # predicted together
+MOST_ROWS_TO_CHOOSE = 4_000  # rows on which the kernel is chosen; the penalty is chosen on all
+# Smaller eigenvalues of the kernel, relative to the largest, are rounding errors.
+NEGLIGIBLE = 1e-8
+# So are smaller values of one minus the leverage of a row.
+LEAST_SLACK = 1e-6
 LARGEST_LOG_SLOPE = 4.0
 
 
 class KernelDuels(Engine):
     """Duels fought by kernel least squares, all solved together.
 
-    Features are standardised first. The kernel's width and the penalty, the same for all duels, are
-    those with the smallest squared error of held-out rows, each left out alone.
+    Features are standardised first. The kernel's width and the penalty are the same for all duels;
+    they are those with the smallest squared error under leave-one-out cross-validation.
 
     This is an engine for rankings. With labels or short lists most rows say nothing about most
-    duels; what is regressed then is close to the *difference* of two labels' probabilities. It
-    tells who wins, but not how surely, and unlikely labels are hard to tell apart.
+    duels, and the regression is close to the *difference* of two labels' probabilities. It tells
+    who wins, but not how surely, and unlikely labels are hard to tell apart.
 
     Parameters
     ----------
     n_components : int, default=500
-        Most rows that kernels are centred at; they are drawn from all. The kernel is chosen on
-        4,000 rows at most.
+        Number of centres of kernels, drawn from the rows; all rows if there are fewer. The kernel
+        is chosen on 4,000 rows at most.
     gammas : array-like, default=(0.1, 0.3, 1, 3)
         Kernels to choose from, exp(−gamma ‖x − z‖² / n_features).
     alphas : array-like, default=None
@@ -135,20 +138,20 @@ class KernelDuels(Engine):
         if self.alphas is not None:
             alphas = check_positives("alphas", self.alphas)
         rows = check_rows(self, X, feedback, n_classes, sample_weight, dtype=np.float64)
-        decided = rows.decided(n_classes)
+        outcomes = rows.outcomes(n_classes)
 
-        seen = rows.weights > 0
-        points, weights = rows.X[seen], rows.weights[seen]
-        target = decided[seen].astype(np.float64)
+        used = rows.weights > 0
+        points, weights = rows.X[used], rows.weights[used]
+        target = outcomes[used].astype(np.float64)
         share = weights / weights.sum()
         mean = share @ points
         scale = np.sqrt(share @ (points - mean) ** 2)
         scale[scale <= 1e-12 * np.abs(mean)] = 1
         scale[scale == 0] = 1
         points = (points - mean) / scale
-        drawn = check_random_state(self.random_state).permutation(len(points))
-        centres = points[drawn[: self.n_components]]
-        few = drawn[:MOST_ROWS_TO_CHOOSE]
+        shuffled = check_random_state(self.random_state).permutation(len(points))
+        centres = points[shuffled[: self.n_components]]
+        few = shuffled[:MOST_ROWS_TO_CHOOSE]
         progress = Progress(self, len(gammas) + 1, "kernel", verbose=False)
         with one_blas_thread(), progress:
             kernels = [
@@ -161,22 +164,24 @@ class KernelDuels(Engine):
             chosen = int(np.argmin(errors))
             best = _solve(kernels[chosen], points, target, weights, alphas)
             progress.step()
-        told = target != 0
-        told_weights = np.broadcast_to(weights[:, np.newaxis], told.shape)[told]
+        known = target != 0
+        known_weights = np.broadcast_to(weights[:, np.newaxis], known.shape)[known]
 
         self.gamma_, self.alpha_ = float(gammas[chosen]), best.penalty
         self.n_classes_ = n_classes
-        self.slope_ = _slope((best.held_out * target)[told], told_weights)
+        self.slope_ = _slope((best.held_out * target)[known], known_weights)
         self._mean, self._scale = mean, scale
         _, coef, offset = best.regression
         self._centres, _, self._roots = best.regression.kernel
-        # Far from its rows a regression could give a one-sided duel to the label never seen.
-        second, first = (target > 0).any(axis=0), (target < 0).any(axis=0)
-        winner, one_sided = second.astype(np.float64) - first, second != first
+        # Far from its rows, a regression could let the label win that never did. The label that
+        # always wins gets a constant margin instead.
+        second_wins, first_wins = (target > 0).any(axis=0), (target < 0).any(axis=0)
+        winner = second_wins.astype(np.float64) - first_wins
+        one_sided = second_wins != first_wins
         self._coef = np.where(one_sided, 0, coef)
         self._offset = np.where(one_sided, winner, offset)
-        self._held_out = np.zeros(decided.shape)
-        self._held_out[seen] = np.where(one_sided, winner, best.held_out)
+        self._held_out = np.zeros(outcomes.shape)
+        self._held_out[used] = np.where(one_sided, winner, best.held_out)
         return self
 
     def margins(self, X: Any) -> Floats:
@@ -198,10 +203,9 @@ class KernelDuels(Engine):
         regression = Regression(kernel, self._coef, self._offset)
         margins = np.empty((len(X), self._coef.shape[1]))
         with one_blas_thread():
-            for start in range(0, len(X), ROWS_AT_ONCE):
-                part = slice(start, start + ROWS_AT_ONCE)
-                points = (X[part] - self._mean) / self._scale
-                margins[part] = self.slope_ * regression.predict(points)
+            for batch in batches(len(X), BATCH_ROWS):
+                points = (X[batch] - self._mean) / self._scale
+                margins[batch] = self.slope_ * regression.predict(points)
         return margins
 
     def probabilities(self, X: Any) -> Floats:
@@ -264,18 +268,26 @@ class KernelDuels(Engine):
 def _solve(
     kernel: Kernel, points: Floats, target: Floats, weights: Floats, alphas: Floats
 ) -> Solution:
-    """Regress outcomes with the best of the penalties; its error is over those that are told."""
-    told = target != 0
-    return solve(kernel, points, target, weights, alphas, least_slack=LEAST_SLACK, counted=told)
+    """Regress outcomes with the best of the penalties. Outcomes of 0 do not count in its error."""
+    known = target != 0
+    return solve(kernel, points, target, weights, alphas, least_slack=LEAST_SLACK, counted=known)
 
 
-def _slope(folded: Floats, weights: Floats) -> float:
-    """Return the slope under which predictions, positive if right, are the best log-odds."""
+def _slope(signed: Floats, weights: Floats) -> float:
+    """Return the slope that makes log-odds of predictions, with the smallest log loss.
+
+    Parameters
+    ----------
+    signed : ndarray of shape (m,)
+        Predictions times outcomes: positive where they are right.
+    weights : ndarray of shape (m,)
+        Weights of the predictions.
+    """
 
     def loss(log_slope: float) -> float:
-        return float(weights @ np.logaddexp(0, -np.exp(log_slope) * folded))
+        return float(weights @ np.logaddexp(0, -np.exp(log_slope) * signed))
 
-    if len(folded) == 0:
+    if len(signed) == 0:
         return 1.0
     found = minimize_scalar(loss, bounds=(-LARGEST_LOG_SLOPE, LARGEST_LOG_SLOPE), method="bounded")
     return float(np.exp(found.x))

@@ -38,7 +38,7 @@ class Rows(NamedTuple):
         """Return the feedback as ranks, also if it is codes."""
         return as_ranks(self.feedback, n_classes)
 
-    def decided(self, n_classes: int) -> NDArray[np.int8]:
+    def outcomes(self, n_classes: int) -> NDArray[np.int8]:
         """Tell who wins which duel, (n, P), as `duelrank.feedback.outcomes` does."""
         return outcomes(self.ranks(n_classes))
 

@@ -1,8 +1,9 @@
-"""StackedDuels: several engines that share the work, weighted by what they get right.
+"""StackedDuels: several engines, weighted by how well they predict held-out rows.
 
-Every engine is fitted on all rows, and the log-odds that it gives to rows it has not seen show how
-far it can be trusted: a few weights, the same for all duels, turn the engines' log-odds into those
-of the stack. One of the engines is usually right about a data set, and the weights find out which.
+Every engine is fitted on all rows. The log-odds of the stack are a weighted sum of the engines'
+log-odds, with one weight per engine, the same for all duels. The weights are fitted to the log-odds
+that engines give to rows they have not seen. Usually one of the engines suits a data set, and it
+gets most of the weight.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ Floats = NDArray[np.float64]
 Splits = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 FLOATS = (np.float64, np.float32)
 
-# Log-odds of an engine beyond this are taken for as large: one row must not decide about it.
+# Log-odds of engines are clipped here: a single row must not decide the weight of an engine.
 LARGEST_LOG_ODDS = 6.0
 PENALTY = 1e-3  # of the weights, per outcome
-MOST_OUTCOMES = 500_000  # that weights are learned from
+MOST_OUTCOMES = 500_000  # from which the weights are learned
 
 
 class StackedDuels(Composition, Engine):
@@ -51,12 +52,11 @@ class StackedDuels(Composition, Engine):
     ----------
     engines : list of (str, engine) tuples, default=None
         Duel engines, or pipelines of transformers with an engine at their end; their parameters
-        are searched by name, as ``forest__n_estimators``. None means the five that are described
-        above.
+        are searched by name, as ``forest__n_estimators``. None means the five above.
     cv : int, splitter or iterable, default=5
-        Folds for engines that have no ``held_out_margins`` of their own. Engines like
-        `LogisticDuelsCV`, which find parameters and name them by ``settled``, use them too if their
-        `cv` is None. An int means so many stratified folds, drawn from `random_state`.
+        Folds for engines without ``held_out_margins``. Engines that search parameters, such as
+        `LogisticDuelsCV`, search them on these folds too if their `cv` is None. An int means so
+        many stratified folds, drawn from `random_state`.
     n_jobs : int, default=None
         Number of jobs, for engines that have `n_jobs` and leave it None.
     random_state : int, RandomState instance or None, default=None
@@ -133,20 +133,20 @@ class StackedDuels(Composition, Engine):
         splits = self._splits(rows.X, rows.feedback, rng)
         rows, splits = _with_weight(rows, splits)
         given_weights = None if sample_weight is None else rows.weights
-        decided = rows.decided(n_classes)
-        told = _some_told(decided)
+        outcomes = rows.outcomes(n_classes)
+        known = _known_outcomes(outcomes)
         fitted, held_out = {}, []
         with Progress(self, len(engines), "engine", self.verbose) as progress:
             for name, given in engines:
                 engine = self._configured(given, splits, rng)
                 fitted[name] = _fit(engine, rows.X, rows.feedback, n_classes, given_weights)
                 margins = _held_out(engine, rows.X, rows.feedback, n_classes, given_weights, splits)
-                held_out.append(margins[told])
+                held_out.append(margins[known])
                 progress.step()
 
         self.engines_, self.n_classes_ = fitted, n_classes
-        found = _weigh(held_out, decided[told], rows.weights[told[0]])
-        self.weights_ = dict(zip(fitted, found.tolist(), strict=True))
+        weights = _fit_weights(held_out, outcomes[known], rows.weights[known[0]])
+        self.weights_ = dict(zip(fitted, weights.tolist(), strict=True))
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -275,7 +275,7 @@ class StackedDuels(Composition, Engine):
         return list(check_cv(folds, strata, classifier=True).split(X, strata))
 
     def _configured(self, given: Any, splits: Any, rng: np.random.RandomState) -> Any:
-        """Clone an engine, and hand down what it leaves open."""
+        """Clone an engine, and set the parameters that it leaves None."""
         engine = clone(given)
         steps = [step for _, step in engine.steps] if isinstance(engine, Pipeline) else [engine]
         for step in steps:
@@ -290,10 +290,10 @@ class StackedDuels(Composition, Engine):
 
 
 class WithSquares(TransformerMixin, BaseEstimator):
-    """Appends the squares of standardised features, those beyond four deviations bounded."""
+    """Appends the squares of standardised features, which are clipped at four deviations first."""
 
     def fit(self, X: Any, y: Any = None) -> WithSquares:
-        """Do nothing; the number of features is remembered."""
+        """Remember the number of features."""
         validate_data(self, X)
         return self
 
@@ -323,20 +323,20 @@ def default_engines() -> list[tuple[str, Any]]:
 def _check_engines(engines: Any) -> list[tuple[str, Any]]:
     if engines is None:
         return default_engines()
-    pairs_of = list(engines) if isinstance(engines, (list, tuple)) else []
-    for item in pairs_of:
+    named = list(engines) if isinstance(engines, (list, tuple)) else []
+    for item in named:
         if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)):
-            pairs_of = []
+            named = []
             break
         last = _last_step(item[1])
         if isinstance(last, type) or not isinstance(last, DuelEngine):
             raise TypeError(f"engines must hold duel engines; {item[0]!r} is {item[1]!r}.")
-    if not pairs_of or len({name for name, _ in pairs_of}) != len(pairs_of):
+    if not named or len({name for name, _ in named}) != len(named):
         raise ValueError(
             "engines must be a list of (name, engine) tuples with different names, at least one; "
             f"got {engines!r}."
         )
-    return pairs_of
+    return named
 
 
 def _last_step(engine: Any) -> Any:
@@ -355,7 +355,7 @@ def _fit(engine: Any, X: Any, feedback: NDArray[Any], n_classes: int, sample_wei
 
 
 def _log_odds(engine: Any, X: Any) -> Floats:
-    """Return what a fitted engine says of points, bounded."""
+    """Return the log-odds of points by a fitted engine, clipped."""
     if isinstance(engine, Pipeline):
         if len(engine) > 1:
             X = engine[:-1].transform(X)
@@ -364,19 +364,19 @@ def _log_odds(engine: Any, X: Any) -> Floats:
 
 
 def _with_weight(rows: Rows, splits: Splits) -> tuple[Rows, Splits]:
-    """Leave out rows that weigh nothing, and number the others anew in the folds."""
-    seen = rows.weights > 0
-    if seen.all():
+    """Leave out rows without weight, and number the others anew in the folds."""
+    used = rows.weights > 0
+    if used.all():
         return rows, splits
-    number = np.cumsum(seen) - 1
-    return Rows(rows.X[seen], rows.feedback[seen], rows.weights[seen]), [
-        (number[train[seen[train]]], number[test[seen[test]]]) for train, test in splits
+    number = np.cumsum(used) - 1
+    return Rows(rows.X[used], rows.feedback[used], rows.weights[used]), [
+        (number[train[used[train]]], number[test[used[test]]]) for train, test in splits
     ]
 
 
-def _some_told(decided: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows and duels of outcomes that are told, evenly spread if there are many."""
-    rows, duels = np.nonzero(decided)
+def _known_outcomes(outcomes: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows and duels of outcomes that are not 0, evenly spaced ones if there are many."""
+    rows, duels = np.nonzero(outcomes)
     if len(rows) > MOST_OUTCOMES:
         some = np.linspace(0, len(rows) - 1, MOST_OUTCOMES).astype(np.intp)
         rows, duels = rows[some], duels[some]
@@ -391,7 +391,7 @@ def _held_out(
     weights: Floats | None,
     splits: Splits,
 ) -> Floats:
-    """Return what a fitted engine would say of its rows, had it not seen them; NaN if unknown."""
+    """Return log-odds of the rows by engines that have not seen them; NaN if in no test fold."""
     last = _last_step(engine)
     if hasattr(last, "held_out_margins"):
         return np.clip(last.held_out_margins(), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
@@ -406,29 +406,29 @@ def _held_out(
     return margins
 
 
-def _weigh(held_out: list[Floats], decided: NDArray[np.int8], weights: Floats) -> Floats:
-    """Find the weights, not negative, under which held-out outcomes are most probable.
+def _fit_weights(held_out: list[Floats], outcomes: NDArray[np.int8], weights: Floats) -> Floats:
+    """Fit the weights of engines, not negative, by the log loss of held-out outcomes.
 
     Parameters
     ----------
     held_out : list of ndarrays of shape (m,)
-        What every engine says of m outcomes.
-    decided : ndarray of shape (m,)
+        Log-odds of m outcomes by every engine; NaN if not known.
+    outcomes : ndarray of shape (m,)
         The outcomes, 1 or −1.
     weights : ndarray of shape (m,)
-        What they weigh.
+        Weights of their rows.
     """
-    folded = np.stack(held_out, axis=1) * decided[:, np.newaxis]
-    known = ~np.isnan(folded).any(axis=1)
+    signed = np.stack(held_out, axis=1) * outcomes[:, np.newaxis]
+    known = ~np.isnan(signed).any(axis=1)
     if not known.any():
         return np.full(len(held_out), 1 / len(held_out))
-    folded = folded[known]
+    signed = signed[known]
     share = weights[known] / weights[known].sum()
 
     def loss(w: Floats) -> tuple[float, Floats]:
-        margins = folded @ w
+        margins = signed @ w
         value = share @ np.logaddexp(0, -margins) + 0.5 * PENALTY * w @ w
-        return float(value), PENALTY * w - (share * expit(-margins)) @ folded
+        return float(value), PENALTY * w - (share * expit(-margins)) @ signed
 
     start = np.full(len(held_out), 1 / len(held_out))
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(held_out))

@@ -1,14 +1,14 @@
 """StumpDuels: the best threshold on one feature, for every duel.
 
 A stump predicts the second label of its duel on one side of a threshold and the first label on
-the other. Of all features, thresholds and sides, StumpDuels takes one with the fewest (weighted)
-training errors: an exact empirical risk minimiser of the 0-1 loss. All duels share one sort per
-feature; along it the errors of a duel are a running sum over its own rows.
+the other. StumpDuels finds a feature, a threshold and a side with the fewest (weighted) training
+errors: it minimises the empirical 0-1 risk exactly. All duels share one sort per feature. Along the
+sorted rows, the errors of a duel are a running sum over its own rows.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +34,15 @@ class StumpDuels(Engine):
     feature_ : ndarray of int, of shape (K(K−1)/2,)
         Feature of every duel.
     threshold_ : ndarray of float, of shape (K(K−1)/2,)
-        Half way between two neighbouring rows of the duel; −inf where one label always wins.
+        Half way between two neighbouring rows of the duel; −inf if one label is always predicted.
     sign_ : ndarray of int, of shape (K(K−1)/2,)
         1 if the second label wins above the threshold, −1 if the first does, 0 if no stump
         does better than a coin.
     training_error_ : ndarray of float, of shape (K(K−1)/2,)
         Weighted share of misclassified training rows of the duel; 0 for an empty duel.
     leaf_probabilities_ : ndarray of float, of shape (K(K−1)/2, 2)
-        Share of the second label below and above the threshold, with one row more of each
-        label counted on both sides (Laplace); weights should therefore count rows, not sum to 1.
+        Share of the second label below and above the threshold, with one more row of each
+        label added on both sides (Laplace). Weights should therefore count rows, not sum to 1.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -167,14 +167,14 @@ class StumpDuels(Engine):
 
 
 class _BestStumps:
-    """The best stump found so far of every duel; at first, the more frequent label."""
+    """The best stump of every duel so far. At first it always predicts the more frequent label."""
 
     def __init__(self, sides: NDArray[np.float64]) -> None:
         self.total = sides.T
         n_duels = len(self.total)
         self.feature = np.zeros(n_duels, dtype=np.intp)
         self.threshold = np.full(n_duels, -np.inf)
-        # Sums of fractions round: what differs by less counts as equal.
+        # Sums of fractions are rounded: errors that differ by less are equal.
         self.negligible = 1e-12 * self.total.sum(axis=1)
         lead = self.total[:, 1] - self.total[:, 0]
         self.sign = np.sign(np.where(np.abs(lead) <= self.negligible, 0, lead)).astype(np.intp)
@@ -182,9 +182,17 @@ class _BestStumps:
         self.left = np.zeros((n_duels, 2))
 
 
+class _SortedFeature(NamedTuple):
+    """A feature: its number, its values in increasing order, and the weights of their rows."""
+
+    number: int
+    values: NDArray[np.floating]
+    weights: NDArray[np.float64]
+
+
 def _search_feature(
     best: _BestStumps,
-    feature: int,
+    number: int,
     values: NDArray[np.floating],
     feedback: NDArray[Any],
     n_classes: int,
@@ -192,37 +200,36 @@ def _search_feature(
 ) -> None:
     """Improve every duel's stump with the thresholds of one feature."""
     by_value = np.argsort(values, kind="stable")
-    values, weights = values[by_value], weights[by_value]
+    feature = _SortedFeature(number, values[by_value], weights[by_value])
     rows = DuelRows(feedback[by_value], n_classes)
     for duel, labels in enumerate(zip(*pairs(n_classes), strict=True)):
         places, second_won = rows.of(*labels)
-        _search_duel(best, duel, feature, values, weights, places, second_won > 0)
+        _search_duel(best, duel, feature, places, second_won > 0)
 
 
 def _search_duel(
     best: _BestStumps,
     duel: int,
-    feature: int,
-    values: NDArray[np.floating],
-    weights: NDArray[np.float64],
+    feature: _SortedFeature,
     places: NDArray[np.intp],
     is_second: NDArray[np.bool_],
 ) -> None:
     """Improve one duel's stump; `places` are its rows along the sorted feature."""
-    own = values[places]
-    cuts = np.flatnonzero(own[1:] != own[:-1])  # a cut lies behind its row
+    values, weights = feature.values[places], feature.weights[places]
+    cuts = np.flatnonzero(values[1:] != values[:-1])  # a cut lies between its row and the next
     if len(cuts) == 0:
         return
-    # Weight of the second minus weight of the first label up to each cut. If the second label
-    # wins above, the errors are the second ones below and the first ones above: W₁ + excess.
-    signed = np.where(is_second, weights[places], -weights[places])
+    # Weight of the second label minus weight of the first one, up to each cut. If the second label
+    # is predicted above the cut, the errors are second labels below and first labels above it:
+    # W₁ + excess.
+    signed = np.where(is_second, weights, -weights)
     excess = np.cumsum(signed)[cuts]
     negligible = best.negligible[duel]
     above = int(np.argmax(excess <= excess.min() + negligible))  # the first of equals
     below = int(np.argmax(excess >= excess.max() - negligible))
     above_error = best.total[duel, 0] + excess[above]
     below_error = best.total[duel, 1] - excess[below]
-    # Equal errors are decided by the place of the cut: neither label is favoured.
+    # Of equal errors the earlier cut is taken, so that neither label is favoured.
     equal = abs(above_error - below_error) <= negligible
     if above < below if equal else above_error < below_error:
         sign, cut, error = 1, above, above_error
@@ -231,16 +238,16 @@ def _search_duel(
     if error >= best.error[duel] - negligible:
         return
     row = cuts[cut]
-    best.feature[duel] = feature
-    best.threshold[duel] = _half_way(own[row], own[row + 1])
+    best.feature[duel] = feature.number
+    best.threshold[duel] = _half_way(values[row], values[row + 1])
     best.sign[duel] = sign
     best.error[duel] = error
-    below_cut = weights[places[: row + 1]]
+    below_cut = weights[: row + 1]
     second_below = below_cut[is_second[: row + 1]].sum()
     best.left[duel] = below_cut.sum() - second_below, second_below
 
 
 def _half_way(low: np.floating, high: np.floating) -> np.floating:
     middle = low / 2 + high / 2
-    # Between neighbouring floats there is nothing: stay below the upper one.
+    # Between neighbouring floats there is no other one. The threshold stays below the upper one.
     return low if middle >= high or middle < low else middle

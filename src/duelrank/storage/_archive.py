@@ -2,8 +2,8 @@
 
 Members are stored, not compressed, and each is read once: plain arrays take no more memory than
 they take in the file. Sparse matrices are compressed inside their members; all of them together may
-unpack to `LARGEST_RATIO` times their size, or to `LARGEST_UNPACKED` if that is more. What packed
-columns may grow to is limited where they are unpacked.
+unpack to `LARGEST_RATIO` times their size, or to `LARGEST_UNPACKED` if that is more. `_packing`
+limits how much packed columns may grow.
 
 The checksum covers the members and the description, so it finds damage; it is no signature and does
 not tell who wrote the file.
@@ -29,7 +29,7 @@ FORMAT = 2
 DESCRIPTION = "duelrank.json"
 SCHEMA = "schema.json"
 MEMBER_NAME = re.compile(r"[\w-]+\.(json|npy|npz|bin)")
-# In bytes, for all sparse matrices of a file together; more than this is no honest model.
+# In bytes, for all sparse matrices of a file together; no model that `save` wrote has more.
 LARGEST_RATIO, LARGEST_UNPACKED = 100, 2**27
 
 
@@ -38,7 +38,7 @@ class ModelFileError(ValueError):
 
 
 class UntrustedTypesError(ModelFileError):
-    """A model file that holds types which nobody trusts.
+    """A model file that holds types which are not trusted.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ def _checksum(members: dict[str, bytes], description: dict[str, Any]) -> str:
 
 
 def _check_references(path: str | os.PathLike[str], schema: bytes) -> None:
-    """Check that no member is read more than once: a small file could ask for it many times."""
+    """Check that no member is read more than once; a small file could fill memory that way."""
     try:
         parsed = json.loads(schema)
     except (ValueError, RecursionError) as error:

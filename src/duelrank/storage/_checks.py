@@ -1,9 +1,10 @@
-"""What is loaded must fit together.
+"""Checks that loaded arrays fit together.
 
-A file may hold trusted types only and still be hostile: compiled code in scikit-learn follows the
-node numbers of a tree, the counts of a support vector machine and the indices of a sparse matrix
-without looking, into memory that is not theirs. These checks look first. They raise ValueError,
-which `load` turns into its own error.
+A file may hold trusted types only and still be hostile. Compiled code in scikit-learn does not
+check the node numbers of a tree, the counts of a support vector machine or the indices of a sparse
+matrix; wrong ones make it read memory that belongs to something else. So they are checked here,
+before they are used. Engines check themselves, when `duelrank.duels.check_engine` asks them. All
+checks raise ValueError, which `load` turns into its own error.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LEAF = -1
 
 
 def check_packed(correct: bool) -> None:
-    """Raise where packed arrays do not have the form in which they were packed."""
+    """Raise unless packed arrays have the form in which `pack` leaves them."""
     if not correct:
         raise ValueError("its packed arrays do not fit together")
 
@@ -62,7 +63,7 @@ def check_model(model: Any) -> None:
 
 
 def check_tree(state: Any) -> None:
-    """Check the arrays of a decision tree before it is made of them."""
+    """Check the arrays of a decision tree before the tree is built from them."""
     _require(isinstance(state, dict), "a tree has no arrays")
     n_features, n_classes, n_outputs = (
         state.get(name) for name in ("n_features", "n_classes", "n_outputs")
@@ -93,7 +94,7 @@ def check_tree(state: Any) -> None:
 
 
 def check_tree_predictor(state: Any) -> None:
-    """Check the arrays of a tree of histogram gradient boosting; its features are checked later."""
+    """Check the arrays of a tree of histogram gradient boosting, except for its features."""
     nodes = state.get("nodes")
     _require(
         isinstance(nodes, np.ndarray)
@@ -124,7 +125,7 @@ def _check_nodes(
     is_leaf: NDArray[np.bool_],
     n_features: int,
 ) -> None:
-    """Check that children come after their parents, none twice, and that features exist."""
+    """Check that children come after their parents, no child twice, and that features exist."""
     parents = np.flatnonzero(~is_leaf)
     children = np.concatenate([left[parents], right[parents]])
     after = (left[parents] > parents) & (right[parents] > parents)
@@ -148,7 +149,7 @@ def _check_estimator(estimator: Any) -> None:
             "a tree was fitted on other features than its classifier",
         )
     if isinstance(estimator, BaseGradientBoosting) and hasattr(estimator, "estimators_"):
-        # Duels are fought by one tree at a time.
+        # A duel has two sides, so every iteration has one tree.
         _require(
             np.ndim(estimator.estimators_) == 2
             and estimator.estimators_.shape[1] == estimator.n_trees_per_iteration_ == 1,
@@ -169,7 +170,7 @@ def _check_estimator(estimator: Any) -> None:
 
 
 def _check_ensemble(ensemble: Any) -> None:
-    """Check that trees take the features that their ensemble hands them without asking."""
+    """Check that trees take as many features as their ensemble gives them; it does not check."""
     members = getattr(ensemble, "estimators_", None)
     if not isinstance(members, (list, np.ndarray)) or not hasattr(ensemble, "n_features_in_"):
         return
@@ -199,9 +200,9 @@ def _check_support_vectors(machine: Any) -> None:
         and len(machine._probA) in (0, n_duels),
         "the support vectors of a machine are not counted right",
     )
-    # Fitted on sparse points, libsvm copies the probabilities whenever it is told that there are.
-    told = getattr(machine, "_effective_probability", machine.probability)
-    _require(not told or len(machine._probA) == n_duels, "a machine has no probabilities")
+    # For sparse points, libsvm copies the probabilities if this flag is set.
+    expected = getattr(machine, "_effective_probability", machine.probability)
+    _require(not expected or len(machine._probA) == n_duels, "a machine has no probabilities")
     if machine.kernel == "precomputed" or callable(machine.kernel):
         is_given = machine.kernel == "precomputed"
         n_rows = machine.n_features_in_ if is_given else machine._BaseLibSVM__Xfit.shape[0]
@@ -218,7 +219,7 @@ def _check_support_vectors(machine: Any) -> None:
 
 
 def _is_full(coefficients: Any) -> bool:
-    """Tell whether a matrix has all its values in memory, which libsvm takes for granted."""
+    """Tell whether a matrix has all its values in memory, as libsvm assumes."""
     if isinstance(coefficients, np.ndarray):
         return True
     n_rows, n_columns = coefficients.shape

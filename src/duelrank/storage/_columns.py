@@ -1,10 +1,10 @@
-"""Of what kind the columns are that a fitted model takes, as far as the model tells.
+"""The kinds of the columns that a fitted model takes, as far as the model tells.
 
-A CSV file holds text, and ``1`` may be a number or the name of something. What a model was fitted
-on shows in its first steps: an encoder knows its categories, a scaler takes numbers, and so do the
-duels themselves. The *kinds* are those of `duelrank.tables`. A step that takes anything tells
-nothing; the next one may, if it gets the same columns. What is left out may be any text. Numbers
-and booleans look the same here, and are called numbers.
+A CSV file holds text, and ``1`` may be a number or the name of something. The first steps of a
+model tell what it was fitted on: an encoder knows its categories, a scaler takes numbers, and so do
+most engines. The *kinds* are those of `duelrank.tables`. A step that takes anything tells nothing;
+the next step may, if it gets the same columns. A column that no step uses may hold any text, so it
+is a category. Numbers and booleans look the same here, and are called numbers.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ def _kinds(step: Any, names: list[str]) -> Kinds:
 
 
 def _kinds_in_a_row(steps: Sequence[Any], names: list[str]) -> Kinds:
-    """Ask one step after the other, as long as they hand on the columns as they got them."""
+    """Ask one step after the other, as long as they pass on the columns as they got them."""
     kinds: Kinds = dict.fromkeys(names)
     for number, step in enumerate(steps):
-        told = _kinds(step, names)
-        kinds = {name: kind or told[name] for name, kind in kinds.items()}
+        found = _kinds(step, names)
+        kinds = {name: kind or found[name] for name, kind in kinds.items()}
         after = _names_after(step, names)
         if after == names:
             continue
         if isinstance(step, ColumnTransformer) and _all_numbers(steps[number + 1 :], after):
-            handed_on = {n for part, chosen in _parts(step, names) if _keeps(part) for n in chosen}
-            kinds |= {name: kinds[name] or "number" for name in handed_on}
+            passed_on = {n for part, chosen in _parts(step, names) if _keeps(part) for n in chosen}
+            kinds |= {name: kinds[name] or "number" for name in passed_on}
         break
     return kinds
 
@@ -89,7 +89,7 @@ def _all_numbers(steps: Sequence[Any], names: list[str]) -> bool:
 
 
 def _keeps(step: Any) -> bool:
-    """Tell whether a step hands on its columns as they are."""
+    """Tell whether a step passes on its columns as they are."""
     does_nothing = isinstance(step, FunctionTransformer) and step.func is None
     return does_nothing or step is None or (isinstance(step, str) and step == "passthrough")
 
@@ -103,10 +103,10 @@ def _names_after(step: Any, names: list[str]) -> list[str]:
         return []
 
 
-def _agreed(names: list[str], told: Iterable[Kinds]) -> Kinds:
-    """Join what steps beside each other tell, as far as they do not contradict each other."""
+def _agreed(names: list[str], kinds_by_step: Iterable[Kinds]) -> Kinds:
+    """Join the kinds that parallel steps tell; None where they contradict each other."""
     found: dict[str, set[str]] = {name: set() for name in names}
-    for kinds in told:
+    for kinds in kinds_by_step:
         for name, kind in kinds.items():
             found[name] |= {kind} if kind else set()
     return {name: kinds.pop() if len(kinds) == 1 else None for name, kinds in found.items()}
@@ -122,12 +122,12 @@ def _parts(transformer: ColumnTransformer, names: list[str]) -> list[tuple[Any, 
 
 
 def _chosen(columns: Any, names: list[str]) -> list[str]:
-    """Return the names of the columns that a ColumnTransformer hands to one of its parts."""
+    """Return the names of the columns that a ColumnTransformer gives to one of its parts."""
     if isinstance(columns, str):
         return [columns]
     if isinstance(columns, slice):
         first, last = columns.start, columns.stop
-        if isinstance(first, str) or isinstance(last, str):  # then the last one is meant too
+        if isinstance(first, str) or isinstance(last, str):  # by name, a slice includes its end
             first = None if first is None else names.index(first)
             last = None if last is None else names.index(last) + 1
         return names[slice(first, last, columns.step)]
@@ -138,7 +138,7 @@ def _chosen(columns: Any, names: list[str]) -> list[str]:
 
 
 def _each(values: Iterable[Iterable[Any]], names: list[str]) -> Kinds:
-    """Tell the kinds of columns by values that they held."""
+    """Tell the kinds of columns by values that they had."""
     kinds = [_kind_of(column) for column in values]
     return dict(zip(names, kinds, strict=True))
 
@@ -155,16 +155,16 @@ def _kind_of(values: Iterable[Any]) -> str | None:
 
 
 def _kind_taken(step: Any) -> str | None:
-    """Tell what an estimator takes that refuses everything else."""
+    """Return the kind of all columns of an estimator that takes no other kind, or None."""
     # Engines have tags, by the protocol; classes of other packages may not have set theirs.
     if not (isinstance(step, DuelEngine) or type(step).__module__.startswith("sklearn.")):
         return None
     if any(getattr(step, inner, None) is not None for inner in ("estimator", "estimators")):
-        return None  # it takes what they take
+        return None  # it takes what the estimator inside takes
     if getattr(step, "is_categorical_", None) is not None:  # of histogram gradient boosting
         return None
     tags = get_tags(step)
     takes = tags.input_tags
-    if takes.string and not takes.two_d_array:  # one text a row, to be taken to words
+    if takes.string and not takes.two_d_array:  # one text per row
         return "category"
     return None if tags.no_validation or takes.categorical or takes.string else "number"

@@ -1,6 +1,6 @@
-"""What a model file says about itself; nothing of it needs the model, or any library.
+"""What a model file says about itself.
 
-The description is plain data: reading it imports nothing and builds nothing.
+The description is plain data: reading it imports no library and builds no model.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ class ModelDescription:
     labels : list
         The labels, as in ``classes_``.
     engine : str
-        What fights the duels.
+        The engine that learned the duels, with its parameters.
     aggregation, ties : str
         How tournaments become rankings.
     steps : list of str
-        What happens to the columns before the duels.
+        The steps before the ranker.
     columns : dict of str to str or None
         Names of the input columns and their kinds, such as "number" and "category", in order;
         None where the kind is not known. Empty if the model was fitted on columns without names.
     target : str or None
         Name of the column that held the labels, if it had one; the first of several.
     facts : dict
-        Whatever else was written down at saving, such as the number of rows.
+        Other facts that were saved, such as the number of rows.
     created : str
         When the model was saved, in UTC.
     versions : dict of str to str
-        What it was saved with.
+        Versions of the packages and of Python that saved the model.
     """
 
     labels: list[Any]
@@ -53,19 +53,19 @@ class ModelDescription:
     @property
     def learned_from_lists(self) -> bool:
         """Whether the targets held lists of labels, best first."""
-        told = self.facts.get("targets")
-        return isinstance(told, list) and all(isinstance(name, str) for name in told)
+        names = self.facts.get("targets")
+        return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
     @property
     def targets(self) -> list[str]:
-        """Names of all columns that held labels, as far as they had names."""
+        """Names of all columns that held labels, if they had names."""
         if self.learned_from_lists:
             return list(self.facts["targets"])
         return [] if self.target is None else [self.target]
 
 
 def describe(path: str | os.PathLike[str]) -> ModelDescription:
-    """Read what is in a model file without building the model.
+    """Read what a model file says about itself, without building the model.
 
     Parameters
     ----------

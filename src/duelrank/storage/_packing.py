@@ -1,18 +1,18 @@
-"""Many alike objects as few arrays, and back.
+"""Many similar objects as few arrays, and back.
 
 K labels have K(K−1)/2 duels. One by one, their classifiers would fill a file with thousands of tiny
 arrays and as many descriptions of the same attributes. Packed, the same attribute of all
 classifiers is one array: `pack` takes a list of objects and returns a *column*, a dictionary with a
 ``kind`` and plain arrays; `unpack` takes a column and returns the list. Attributes that are
-estimators, lists or dictionaries again are packed in the same way; what is nothing of the kind
-stays a list of objects. A whole model is a column of one.
+estimators, lists or dictionaries themselves are packed in the same way; other objects stay a list.
+A whole model is a column of one.
 
-A column of equal values takes no more room for a million than for one, so that a file of a few
-bytes could ask for more objects than memory holds. `unpack` therefore tells every column how long
-it must be before anything is built, and counts what is built against a limit.
+A column of a million equal values takes no more space than a column of one, so a file of a few
+bytes could ask for more objects than memory holds. `unpack` therefore knows how long every column
+must be before it builds anything, and counts the objects that it builds against a limit.
 
-Decision trees are compiled objects that believe any node numbers they are given. Packed, their
-arrays can be checked before a tree is made of them. Trees of neighbours are grown again from their
+Decision trees are compiled objects that do not check node numbers. Packed, their arrays can be
+checked before a tree is built from them. Trees of nearest neighbours are built again from their
 points.
 """
 
@@ -35,9 +35,9 @@ from duelrank.storage._checks import check_packed, check_tree, check_tree_predic
 PREDICTOR_ARRAYS = ("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")
 TREE_ARGUMENTS = ("n_features", "n_classes", "n_outputs")
 NEIGHBOUR_TREES = {"ball_tree": BallTree, "kd_tree": KDTree}
-# Lists with unlike items that are not longer are packed place by place, such as pipelines' steps.
+# Lists of different items, such as the steps of a pipeline, are packed place by place up to here.
 SHORT_LIST = 16
-# What may be built of a file, however small it is.
+# How many objects may be built from a file, however small it is.
 MOST_ITEMS = 2**18
 
 Column = dict[str, Any]
@@ -53,9 +53,9 @@ def pack(objects: list[Any]) -> Column:
 
 
 def unpack(column: Column, length: int = 1, most: int = MOST_ITEMS) -> list[Any]:
-    """Turn a column into the list of objects that it was made of.
+    """Turn a column into the list of objects that it was made from.
 
-    There must be `length` of them; all that is built on the way counts against `most`.
+    The list must have this length. At most `most` objects are built, parts of objects included.
     """
     return _unpack(column, length, _Allowance(most))
 
@@ -75,14 +75,14 @@ class _Allowance:
 def _unpack(column: Any, length: int, allowance: _Allowance) -> list[Any]:
     check_packed(isinstance(column, dict) and column.get("kind") in _UNPACKERS)
     check_packed(type(column.get("length")) is int and column["length"] == length >= 0)
-    allowance.spend(length + 1)  # columns of nothing count too, they could be many
+    allowance.spend(length + 1)  # empty columns count too, there could be many
     objects = _UNPACKERS[column["kind"]](column, length, allowance)
     check_packed(len(objects) == length)
     return objects
 
 
 def _is_vector(values: Any, length: int, dtype: Any = None) -> bool:
-    """Tell whether these are so many values; an array of nothing can be as long as it likes."""
+    """Tell whether this is a vector of that length, of numbers or text."""
     return (
         isinstance(values, np.ndarray)
         and values.shape == (length,)
@@ -119,7 +119,7 @@ def _unpack_same(column: Column, length: int, allowance: _Allowance) -> list[Any
 
 
 def _pack_numbers(objects: list[Any]) -> Column | None:
-    """Python numbers of one type; numpy's stay numpy's."""
+    """Numbers of one type, of Python's or numpy's, which is kept."""
     kind = type(objects[0])
     if not all(type(o) is kind for o in objects):
         return None
@@ -160,7 +160,7 @@ def _pack_arrays(objects: list[Any]) -> Column | None:
 
 
 def _end_to_end(vectors: list[NDArray[Any]]) -> NDArray[Any]:
-    # np.concatenate would drop the padding of records, which trees insist on.
+    # Trees need the padding of their records, which np.concatenate alone would drop.
     joined = np.empty(sum(map(len, vectors)), dtype=vectors[0].dtype)
     np.concatenate(vectors, out=joined)
     return joined
@@ -187,7 +187,7 @@ def _unpack_arrays(column: Column, length: int, allowance: _Allowance) -> list[A
 
 
 def _pack_short_lists(objects: list[Any]) -> Column | None:
-    """Short lists of unlike items: all their first items, all their second ones, and so on."""
+    """Short lists of different items: all first items, all second items, and so on."""
     kind, length = type(objects[0]), _length(objects[0])
     if kind not in (list, tuple) or not 0 < length <= SHORT_LIST:
         return None
@@ -207,7 +207,7 @@ def _unpack_short_lists(column: Column, length: int, allowance: _Allowance) -> l
 
 
 def _pack_lists(objects: list[Any]) -> Column | None:
-    """Lists of one kind of item, laid end to end."""
+    """Lists of items of one type, laid end to end."""
     kind = type(objects[0])
     if kind not in (list, tuple) or not all(type(o) is kind for o in objects):
         return None
@@ -250,7 +250,7 @@ def _unpack_dicts(column: Column, length: int, allowance: _Allowance) -> list[An
 
 
 def _pack_estimators(objects: list[Any]) -> Column | None:
-    """Estimators, and whatever else of ours or scikit-learn's is nothing but its attributes."""
+    """Estimators, and other objects of ours or scikit-learn's that are just their attributes."""
     kind = type(objects[0])
     if not (all(type(o) is kind for o in objects) and _is_its_attributes(kind)):
         return None
@@ -273,7 +273,7 @@ def _unpack_estimators(column: Column, length: int, allowance: _Allowance) -> li
 
 
 def _our_defaults(kind: Any) -> dict[str, Any]:
-    """Return the defaults of a class of ours: an older file may not know all of its parameters."""
+    """Return the defaults of a class of ours: older files do not have parameters that are new."""
     if not kind.__module__.startswith("duelrank."):
         return {}
     parameters = inspect.signature(kind).parameters.values()
@@ -281,7 +281,7 @@ def _our_defaults(kind: Any) -> dict[str, Any]:
 
 
 def _is_its_attributes(kind: Any) -> bool:
-    """Tell whether objects of this class can be made anew from their attributes."""
+    """Tell whether objects of this class can be rebuilt from their attributes."""
     if not kind.__module__.startswith(("sklearn.", "duelrank.")) or kind.__dictoffset__ == 0:
         return False
     parent: Any = BaseEstimator if issubclass(kind, BaseEstimator) else object
@@ -292,8 +292,8 @@ def _is_its_attributes(kind: Any) -> bool:
 
 
 def _without_neighbour_tree(attributes: dict[str, Any]) -> dict[str, Any]:
-    grown = isinstance(attributes.get("_tree"), (BallTree, KDTree))
-    return {**attributes, "_tree": None} if grown else dict(attributes)
+    has_tree = isinstance(attributes.get("_tree"), (BallTree, KDTree))
+    return {**attributes, "_tree": None} if has_tree else dict(attributes)
 
 
 def _with_neighbour_tree(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -28,18 +28,25 @@ from distributed import Client, LocalCluster
 from scipy.optimize import nnls
 
 from duelrank._pairs import n_pairs
-from duelrank.blocks import RowBlocks
-from duelrank.blocks._labeled import LabeledBlocks
-from duelrank.blocks._passes import add_up
-from duelrank.duels._logistic_blocks import LabelCounts
-from duelrank.duels._logistic_groups import GroupedRows
-from duelrank.duels._logistic_held import HeldProblems
-from duelrank.duels._logistic_objective import crew, stack
-from duelrank.duels._logistic_passes import Terms, evaluate_block, hessian_block
-from duelrank.duels._logistic_rows import EVERYONE, ClassWeights, RowTable, duel_blocks
-from duelrank.duels._logistic_scaling import Scaling
+from duelrank._threads import threads_of_blas
+from duelrank.blocks import LabeledBlocks, RowBlocks, add_up
+from duelrank.duels.logistic._assembly import problem_batches
+from duelrank.duels.logistic._batch import join_small
+from duelrank.duels.logistic._blocks import LabelCounts, objective_of
+from duelrank.duels.logistic._groups import GroupedRows
+from duelrank.duels.logistic._passes import (
+    Along,
+    BlockProblems,
+    Coding,
+    evaluate_block,
+    hessian_block,
+)
+from duelrank.duels.logistic._problems import ProblemsInMemory
+from duelrank.duels.logistic._rows import Settings, TrainingRows
+from duelrank.duels.logistic._table import RowTable
 from side_by_side import best_of
 
+SETTINGS = Settings(1.0, True, None, 1e-8, 100, 512)
 BASE = {"rows": 400_000, "features": 32, "labels": 10, "rows_per_block": 20_000}
 GRID = {
     "rows_per_block": [1_000, 3_000, 10_000, 30_000, 100_000],
@@ -101,7 +108,7 @@ def write_data(folder: Path, rows: int, features: int, labels: int) -> None:
 
 def blocks_of(folder: Path, rows_per_block: int) -> LabeledBlocks:
     X, y = (np.load(folder / name, mmap_mode="r") for name in ("X.npy", "y.npy"))
-    return LabeledBlocks(
+    return LabeledBlocks.of(
         RowBlocks.from_array(X, rows_per_block), RowBlocks.from_array(y, rows_per_block)
     )
 
@@ -109,17 +116,15 @@ def blocks_of(folder: Path, rows_per_block: int) -> LabeledBlocks:
 def questions(folder: Path, case: dict[str, int]) -> list[Callable[[], object]]:
     """Return what asks for a gradient and for a product with the Hessians, by a pass each."""
     blocks = blocks_of(folder, case["rows_per_block"])
-    census = blocks.census
-    sides = LabelCounts.of(census, census.labels).sides()
-    weights = ClassWeights(None, case["labels"], sides)
-    scaling = Scaling.of_census(census, True, census.dtype)
+    coding = Coding(blocks.classes, blocks.census.dtype)
+    objective = objective_of(blocks, LabelCounts.of(blocks), coding.dtype, SETTINGS)
     duels = np.arange(n_pairs(case["labels"]))
-    terms = Terms(census.labels, duels, scaling, census.dtype, 1.0, weights)
+    problems = BlockProblems(coding, objective, duels)
     W = np.random.default_rng(0).normal(0, 0.1, (len(duels), case["features"] + 1))
     single = W.astype(np.float32)
     return [
-        lambda: blocks.passes.reduce(evaluate_block, add_up, terms, W),
-        lambda: blocks.passes.reduce(hessian_block, add_up, terms, single, single),
+        lambda: blocks.passes.reduce(evaluate_block, add_up, problems, W),
+        lambda: blocks.passes.reduce(hessian_block, add_up, problems, Along(single, single)),
     ]
 
 
@@ -159,18 +164,15 @@ def measure_traffic() -> list[dict[str, float]]:
 def held(folder: Path, case: dict[str, int]) -> float:
     """Return the seconds that the solver in memory takes for the same."""
     blocks = blocks_of(folder, case["rows_per_block"])
-    census = blocks.census
-    X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
-    sides = LabelCounts.of(census, census.labels).sides()
-    weights = ClassWeights(None, case["labels"], sides)
+    objective = objective_of(blocks, LabelCounts.of(blocks), blocks.census.dtype, SETTINGS)
+    rows = TrainingRows(np.load(folder / "X.npy"), np.load(folder / "y.npy"), None, case["labels"])
     duels = np.arange(n_pairs(case["labels"]))
     W = np.random.default_rng(0).normal(0, 0.1, (len(duels), case["features"] + 1))
-    with crew() as threads:
-        grouped = GroupedRows(y, case["labels"])
-        scaling = Scaling.of_census(census, True, census.dtype)
-        table = RowTable(X, grouped.groups, None, scaling, False, threads)
-        parts = duel_blocks(table, grouped, duels, 1.0, weights, EVERYONE)
-        problems = HeldProblems(stack(parts), len(duels), threads)
+    with threads_of_blas() as threads:
+        grouped = GroupedRows(rows.feedback, rows.n_classes)
+        table = RowTable(rows, grouped.groups, objective.scaling, threads)
+        batches = join_small(problem_batches(table, grouped, objective, duels))
+        problems = ProblemsInMemory(batches, len(duels), threads)
         gradient, at = best_of(lambda: problems.evaluate(W, np.float64), REPEATS)
         live, vectors = np.ones(len(duels), dtype=bool), W.astype(np.float32)
         product, _ = best_of(lambda: problems.hessian_times(at, vectors, live), REPEATS)

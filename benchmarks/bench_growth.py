@@ -32,15 +32,15 @@ sys.path.insert(0, {folder!r})
 from bench_many_labels import clusters
 from side_by_side import best_of
 from duelrank import LogisticDuels
-from duelrank.duels._logistic_held import HeldProblems
+from duelrank.duels.logistic._problems import ProblemsInMemory
 
 flops = 0
 
 def counted(method):
     def call(problems, *arguments):
         global flops
-        blocks = problems.batch.blocks
-        flops += 4 * sum(b.n_rows * b.problems.size for b in blocks) * ({features} + 1)
+        batches = problems.accumulator.batches
+        flops += 4 * sum(b.n_rows * b.problems.size for b in batches) * ({features} + 1)
         return method(problems, *arguments)
     return call
 
@@ -50,8 +50,8 @@ tracemalloc.start()
 LogisticDuels().fit(X, y, {labels})
 peak = tracemalloc.get_traced_memory()[1]
 tracemalloc.stop()
-HeldProblems.evaluate = counted(HeldProblems.evaluate)
-HeldProblems.hessian_times = counted(HeldProblems.hessian_times)
+ProblemsInMemory.evaluate = counted(ProblemsInMemory.evaluate)
+ProblemsInMemory.hessian_times = counted(ProblemsInMemory.hessian_times)
 LogisticDuels().fit(X, y, {labels})
 print(json.dumps([seconds, peak / 2**20, flops]))
 """

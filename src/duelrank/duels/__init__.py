@@ -1,6 +1,6 @@
 """Duel engines: X and labels in, the margins of all K(K−1)/2 duels out.
 
-What an engine is, is said in :mod:`duelrank.duels._protocol`; one engine a file.
+:mod:`duelrank.duels._protocol` says what an engine is. Each engine has a file, or a package.
 """
 
 from duelrank.duels._estimator import EstimatorDuels

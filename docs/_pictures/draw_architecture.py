@@ -56,15 +56,15 @@ FIT = [
     ("fit in memory,\ntile by tile", "_fit"),
     ("problems: groups,\nscaled rows, plan", "_assembly"),
     ("Newton's method", "_newton"),
-    ("loss, gradient,\nHessian × vector", "_problems, _loss"),
+    ("loss, gradient,\nHessian × vector", "_problems → _loss"),
     ("FittedDuels\n→ coef_", "_result"),
 ]
 PREDICTION = [
     ("predict_order", "_label_ranker"),
     ("one block\nor all rows", "blocks/_lazy"),
+    ("ask the engine,\nin batches", "rankers"),
     ("margins, or wins\ncounted", "duels/logistic/_linear"),
-    ("who beats whom", "tournaments/_copeland"),
-    ("scores, ties\nresolved", "tournaments/_aggregation"),
+    ("scores, ties\nresolved", "_aggregation_and_ties"),
     ("order of labels", "rankings"),
 ]
 

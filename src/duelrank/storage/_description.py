@@ -88,7 +88,10 @@ def describe(path: str | os.PathLike[str]) -> ModelDescription:
 def parse_description(
     path: str | os.PathLike[str], description: dict[str, Any]
 ) -> ModelDescription:
-    """Check the description of an archive."""
+    """Check the description of an archive.
+
+    It needs every field: a new field must be optional here, or older files could not be read.
+    """
     try:
         known = ModelDescription(**{f.name: description[f.name] for f in fields(ModelDescription)})
         correct = (

@@ -67,7 +67,7 @@ def save(
     content = dump(model)
     facts = dict(facts or {})
     if not (target is None or isinstance(target, str)):
-        # Every version expects one name in this field, so the others are facts.
+        # The field `target` holds one name, as in files of older versions. All names are a fact.
         names = list(target)
         facts["targets"] = names
         target = names[0] if names else None

@@ -1,4 +1,4 @@
-"""Columns into features and labels."""
+"""What the columns of a table hold: their kinds, and their values as numbers, texts or labels."""
 
 from __future__ import annotations
 

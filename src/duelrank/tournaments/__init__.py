@@ -41,11 +41,11 @@ __all__ = [
 ]
 
 # For other rooms: kernels on plain arrays that check nothing, and checks.
-from duelrank.tournaments._aggregation import aggregate as aggregate
-from duelrank.tournaments._aggregation import copeland_from_wins as copeland_from_wins
-from duelrank.tournaments._aggregation import needs_expected_wins as needs_expected_wins
-from duelrank.tournaments._aggregation import soft_from_wins as soft_from_wins
-from duelrank.tournaments._aggregation import without_ties as without_ties
+from duelrank.tournaments._aggregation_and_ties import aggregate as aggregate
+from duelrank.tournaments._aggregation_and_ties import copeland_from_wins as copeland_from_wins
+from duelrank.tournaments._aggregation_and_ties import needs_expected_wins as needs_expected_wins
+from duelrank.tournaments._aggregation_and_ties import soft_from_wins as soft_from_wins
+from duelrank.tournaments._aggregation_and_ties import without_ties as without_ties
 from duelrank.tournaments._copeland import check_beats as check_beats
 from duelrank.tournaments._copeland import count_losses as count_losses
 from duelrank.tournaments._coupling import check_probabilities as check_probabilities

@@ -17,7 +17,8 @@ def beats_from_margins(margins: ArrayLike, n_classes: int) -> NDArray[np.bool_]:
     ----------
     margins : array-like of shape (n, P) or (P,)
         One column per duel in the order of `duelrank.pairs`; positive when the second label
-        of the duel beats the first. A margin of exactly 0 goes to the first label.
+        of the duel beats the first. A margin of exactly 0 goes to the first label; a `DuelRanker`
+        decides it by its label order instead.
     n_classes : int
         Number of labels K, with P = K(K−1)/2.
 

@@ -1,16 +1,18 @@
 """The logistic engines: all K(K−1)/2 logistic regressions in one batched solve.
 
-A *problem* is one logistic regression: a duel, or a duel on a fold. These are the files, in the
-order in which a fit goes through them:
+A *problem* is one logistic regression: a duel, or a duel on a fold. docs/architecture.md draws the
+way of a fit. These are the files, roughly in the order in which a fit goes through them:
 
-- `_engine` (`LogisticDuels`), `_cv` (`LogisticDuelsCV`) and their parent `_linear`: what users see;
+- `_engine` (`LogisticDuels`) and `_cv` (`LogisticDuelsCV`): what users see. Their parent `_linear`
+  predicts;
 - `_rows`: training rows and parameters, checked;
-- `_fit`: the fit in memory, and the driver that every fit shares; `_blocks` and `_tiles` are the
-  fits from blocks of rows, `_folds` the fits on folds;
-- `_assembly`: the objective of the duels and their problems, made of `_groups` (rows that take part
-  in the same problems), `_table` (the rows, scaled) and `_plan` (which duels are solved together);
-- `_newton`: the solver, which stops a problem by its Newton decrement, with `_conjugate_gradients`
-  and `_preconditioner`;
+- `_fit`: the fit in memory, and the driver that solves all duels in every fit; `_blocks` and
+  `_tiles` are the fits from blocks of rows, `_folds` fits models on folds for `_cv`;
+- `_assembly`: the objective of the duels, with C and class weights, and their problems, made of
+  `_groups` (rows that take part in the same problems), `_table` (the rows, scaled) and `_plan`
+  (which duels are solved together);
+- `_newton`: the solver, which adds the penalty and stops a problem by its Newton decrement, with
+  `_conjugate_gradients` and `_preconditioner`;
 - `_problems`: what the solver asks of rows, answered by rows in memory; `_passes` answers by passes
   over blocks of rows;
 - `_batch` and `_loss`: groups of rows in arrays, and the loss with its derivatives;

@@ -94,7 +94,7 @@ class GroupBatch:
         ]
 
     def groups(self) -> list[GroupBatch]:
-        """Return every group as a batch of its own."""
+        """Return every group as a batch of its own; a batch with `row_sides` has one group."""
         if len(self.problems) == 1:
             return [self]
         return [

@@ -32,12 +32,12 @@ from duelrank.duels.logistic._table import Scaling
 from duelrank.duels.logistic._tiles import label_ranges, solve_tasks
 
 SEED = 20200101  # which rows are sampled changes how fast a fit is, and only its last digits
-# Rows of every label in the sample, for each coefficient of a duel: with 100 rows per coefficient
-# the curvatures of a duel are known to about 10 %.
+# Rows of every label in the sample, for each coefficient of a duel. The two labels of a duel have
+# 100 rows per coefficient then, and its curvatures are known to about 10 %.
 SAMPLE_ROWS_PER_COEFFICIENT = 50
 LEAST_SAMPLE_ROWS = 500
 LEAST_SAMPLE_ROWS_OF_MANY = 50.0  # when the labels are so many that memory is short
-SAMPLE_SHARE = 4  # of the working memory, a quarter is for the sample
+SAMPLE_SHARE = 0.25  # of the working memory, for the sample
 
 
 class LabelCounts(NamedTuple):
@@ -130,7 +130,7 @@ def _sample(
 ) -> TrainingRows:
     """Draw rows of every label, weighted so that those of a label weigh as much as all of them."""
     n_features = len(blocks.census.mean)
-    most = settings.working_memory * 2**20 / SAMPLE_SHARE / (8 * max(1, n_features))
+    most = SAMPLE_SHARE * settings.working_memory * 2**20 / (8 * max(1, n_features))
     wanted = max(LEAST_SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT * (n_features + 1))
     rows_per_label = max(LEAST_SAMPLE_ROWS_OF_MANY, min(wanted, most / len(labels.rows)))
     share = rows_per_label / np.maximum(labels.rows, 1)

@@ -28,9 +28,9 @@ class Accuracy(NamedTuple):
     most_inner : int
         Most inner iterations.
     unsolved_share : float
-        Share of problems for which no further inner iteration is made.
+        Inner iterations stop when no more than this share of the problems is left to solve.
     tol : float
-        Relative decrement below which a problem has converged.
+        Relative decrement at which a problem has converged.
     adaptive : bool, default=False
         Whether to ask for less as long as the decrement is larger.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._batches import batches
-from duelrank._pairs import n_pairs, pairs, sides_of_labels
+from duelrank._pairs import n_pairs, pairs, runs_of_duels, sides_of_labels
 from duelrank._threads import one_blas_thread, threads_of_blas
 from duelrank.blocks import refuse_blocks
 from duelrank.duels._protocol import Engine, check_counts
@@ -113,7 +112,7 @@ class LinearDuels(Engine):
         duels = _Duels(
             self.coef_.astype(dtype),
             self.intercept_.astype(dtype),
-            _least_winning_margins(label_order, dtype),
+            _margins_to_exceed(label_order, dtype),
         )
         wins = np.empty((X.shape[0], n_classes), dtype=np.int64)
         expected = np.zeros((X.shape[0], n_classes))
@@ -173,7 +172,7 @@ class _Duels(NamedTuple):
     threshold: Floats
 
 
-def _least_winning_margins(label_order: NDArray[np.intp], dtype: np.dtype[Any]) -> Floats:
+def _margins_to_exceed(label_order: NDArray[np.intp], dtype: np.dtype[Any]) -> Floats:
     """Return what margins must exceed for the second label to win; a favoured one wins at 0."""
     place = np.argsort(label_order)
     first, second = pairs(len(label_order))
@@ -193,7 +192,7 @@ def _count_wins(
     n_points, dtype = points.shape[0], coef.dtype
     won = np.zeros((n_points, n_classes), dtype=np.int32 if sides is None else dtype)
     chance = np.zeros((n_points, n_classes), dtype=dtype)
-    for labels, run in _runs(n_classes, WIN_COLUMNS):
+    for labels, run in runs_of_duels(n_classes, WIN_COLUMNS):
         margins = points @ coef[run].T
         margins += intercept[run]
         second_wins = margins > threshold[run]
@@ -213,19 +212,3 @@ def _count_wins(
                 chance[:, label + 1 :] -= first_expects[:, columns]
                 chance[:, label] += first_expects[:, columns].sum(axis=1)
     return won, chance
-
-
-def _runs(n_classes: int, most_columns: int) -> Iterator[tuple[list[tuple[int, slice]], slice]]:
-    """Cut the duels into runs of about so many columns, whole first labels together.
-
-    Yields the first labels of a run with their columns in it, and the run's slice of all duels.
-    """
-    labels: list[tuple[int, slice]] = []
-    start = stop = 0
-    for label in range(n_classes - 1):
-        n_duels = n_classes - 1 - label
-        labels.append((label, slice(stop - start, stop - start + n_duels)))
-        stop += n_duels
-        if stop - start >= most_columns or label == n_classes - 2:
-            yield labels, slice(start, stop)
-            labels, start = [], stop

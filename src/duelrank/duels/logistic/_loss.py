@@ -4,16 +4,17 @@ Problem q has the coefficients w_q of shape (d,), the last one the intercept if 
 
     f_q(w) = ½ Σ_j penalty_j w_j² + Σ_i scale_iq log(1 + exp(−s_iq xᵢ·w)),
 
-where s_iq = ±1 is the side of row i in problem q; a row without a side in q has no term. A group of
-m rows and its q problems are one matrix product: *folded margins* z = s · (W Xᵀ), shape (q, m),
-which are positive where the row is on its right side. With p = 1 / (1 + exp(z)) the probability of
-the wrong side,
+where s_iq = ±1 is the side of row i in problem q (`side` or `row_sides` of a `GroupBatch`) and
+scale_iq is C times the class weight of that side (`scale`) times the weight of the row
+(`row_weights`). A row without a side in q has no term. A group of m rows and its q problems are one
+matrix product: *folded margins* z = s · (W Xᵀ), shape (q, m), which are positive where the row is
+on its right side. With p = 1 / (1 + exp(z)) the probability of the wrong side,
 
     ∇f_q = penalty · w − Σ_i scale_iq s_iq p_iq xᵢ
     ∇²f_q = diag(penalty) + Σ_i scale_iq p_iq (1 − p_iq) xᵢ xᵢᵀ.
 
-The functions here return what the rows of one `GroupBatch` contribute; the penalty is the solver's
-task. `scale p (1 − p)` is called the *curvature* of a row. Nothing is checked.
+The functions here return what the rows of one `GroupBatch` contribute; the solver adds the penalty.
+scale_iq p_iq (1 − p_iq) is called the *curvature* of row i in problem q. Nothing is checked.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def loss(batch: GroupBatch, wrong: Floats) -> Floats:
     """Return Σ_i scale log(1 + exp(−z)) per problem, (g, q), from the probabilities p.
 
     A row counts for 21 at most, and in single precision for nothing beyond a margin of 17. That is
-    good enough to compare decrements with. Without row weights, the logarithm of a product of four
-    takes the place of four logarithms.
+    precise enough, because decrements are only compared with the sum. Without row weights, the
+    logarithm of a product of four takes the place of four logarithms.
     """
     right = np.subtract(1, wrong)
     np.maximum(right, 1e-9, out=right)

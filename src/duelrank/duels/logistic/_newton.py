@@ -14,8 +14,9 @@ about rows. The cost is the passes over the rows, and these save some of them:
   single precision they go on to double precision, there they have failed.
 
 A problem has converged when its relative Newton decrement, ½ gᵀH⁻¹g / f, is at most `tol`. The
-decrement is what the next step would gain. It is measured before the last step, so the remaining
-error is smaller still.
+decrement is its *certificate*: it says what the next step would gain. It is measured before the
+last step, so the remaining error is smaller still. A problem also stops when it is stuck, and all
+stop after `max_iter` iterations.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ from duelrank.duels.logistic._problems import Evaluation, Problems
 SINGLE_TOL = 1e-5  # what gradients in single precision are good for
 SEARCH_ABOVE = 1e-2  # relative decrement above which full steps are not trusted
 MOST_TRIALS = 10
-FLAT = 0.1  # a step is right when the slope has shrunk so far
-WORTH_LEAVING = 0.7  # share of problems still going below which the others leave
-# Progress is a decrement, or far from the solution an objective, below this share of the lowest one
-# so far. A problem without progress in so many iterations is stuck.
+FLAT = 0.1  # a step is good when the slope has shrunk to this share of what it was
+WORTH_LEAVING = 0.7  # converged problems leave when fewer than this share are still going
+# A problem makes progress when its decrement or its objective falls below this share of the lowest
+# one so far. A problem without progress in so many iterations is stuck.
 LOWER_DECREMENT, LOWER_VALUE = 0.9, 0.999
 PATIENCE = 8
 
@@ -115,7 +116,7 @@ class NewtonSolver:
     threads : Threads
         The threads.
     tol : float
-        Relative Newton decrement below which a problem has converged.
+        Relative Newton decrement at which a problem has converged.
     max_iter : int
         Most iterations.
     """
@@ -167,9 +168,9 @@ class NewtonSolver:
     def _stages(self, problems: Problems) -> list[Stage]:
         """Go most of the way in single precision, but leave half of the iterations for the rest.
 
-        The directions of the last stage are solved for well: its one step is then as good as two.
-        Where passes are costly, precision saves little, and there is one stage, whose directions
-        are as good as the decrement deserves.
+        In the last stage directions are solved for accurately, so that one step suffices. Where
+        passes are costly, single precision saves little: there is one stage, and directions get
+        more accurate as the decrement falls.
         """
         tol, max_iter = self.tol, self.max_iter
         rough = Accuracy(forcing=0.2, most_inner=12, unsolved_share=0.1, tol=tol)
@@ -188,7 +189,7 @@ class NewtonSolver:
     def _iterations(
         self, problems: Problems, state: State, stage: Stage
     ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
-        """Move the coefficients of all problems that are not done until decrements are small.
+        """Move the coefficients of all problems that are not done until they converge or are stuck.
 
         Yields the problems that took part in an iteration and their decrements.
         """
@@ -293,8 +294,8 @@ def _search(
         low, low_slope = np.where(ahead, step, low), np.where(ahead, current, low_slope)
         high = np.where(ahead, high, step)
         inside = np.isfinite(high)
-        margin = 0.1 * np.where(inside, high - low, 0)
-        bounded = np.clip(secant, low + margin, np.where(inside, high, np.inf) - margin)
+        inset = 0.1 * np.where(inside, high - low, 0)
+        bounded = np.clip(secant, low + inset, np.where(inside, high, np.inf) - inset)
         growing = np.clip(secant, 1.5 * step, 5 * step)
         step = np.where(searching, np.where(inside, bounded, growing), step)
     return step

@@ -198,7 +198,8 @@ def hessian_block(
     """Return a block's part of Hessians times vectors, (Q, d)."""
 
     def part(batch: GroupBatch) -> tuple[Floats]:
-        # Margins and changes of margins come from one product: the rows are read once.
+        # Margins and changes of margins come from one product: the rows are read once. Rows that
+        # come in blocks have labels, so there are no sides of single rows.
         n_problems = batch.problems.shape[1]
         folded = along.coef[batch.problems] * batch.side.astype(np.float32)[..., np.newaxis]
         both = kernels.along_rows(

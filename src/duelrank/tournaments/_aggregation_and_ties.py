@@ -2,8 +2,11 @@
 
 *Evidence* is what the duels tell beyond who wins: ``evidence[i, a, b]`` is the probability that a
 beats b minus one half, exactly antisymmetric. Values that may be equal are rounded before they are
-compared, so that rounding errors decide nothing. Where nothing else decides, the lower code wins.
-Callers who want chance to decide number the labels by an order drawn at random.
+compared, so that rounding errors decide nothing.
+
+Where nothing else decides, `aggregate` prefers the lower code. `DuelRanker` therefore numbers the
+labels by its `label_order_` before it calls `aggregate`, and numbers them back afterwards.
+`copeland_from_wins` takes the label order as an argument.
 """
 
 from __future__ import annotations
@@ -75,16 +78,16 @@ def copeland_from_wins(
     """Score by duels won, ties by the expected number of wins or by the label order.
 
     An engine that can count both need not build its tournaments, unless ties go by feedback arc
-    set. With K = 2 there are no ties, and the expected wins only say how sure the duel is. The
+    set. Two labels never tie; their expected wins make the score say how sure the duel is. The
     label order is that of the codes by default.
     """
     n_classes = wins.shape[-1]
     place = np.arange(n_classes) if label_order is None else np.argsort(label_order)
     if needs_expected_wins(ties, n_classes):
-        evidence = np.round(expected, EVIDENCE_DECIMALS)
+        decides = np.round(expected, EVIDENCE_DECIMALS)
     else:
-        evidence = n_classes - 1.0 - place
-    return without_ties(wins + _tie_term(evidence), place)
+        decides = n_classes - 1.0 - place
+    return without_ties(wins + _tie_term(decides), place)
 
 
 def soft_from_wins(
@@ -113,10 +116,10 @@ def _by_coupling(beats: NDArray[np.bool_], evidence: NDArray[np.float64], ties: 
     return Outcome(_decreasing_along(posteriors, order), exact)
 
 
-def _tie_term(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shrink evidence between 0 and K−1 to a term between −1/2 and 1/2, exclusive."""
-    n_classes = evidence.shape[-1]
-    return (evidence - (n_classes - 1) / 2) / n_classes
+def _tie_term(decides: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shrink numbers between 0 and K−1, which decide ties, to terms between −1/2 and 1/2."""
+    n_classes = decides.shape[-1]
+    return (decides - (n_classes - 1) / 2) / n_classes
 
 
 def _lexicographic(
@@ -136,7 +139,7 @@ def _lexicographic(
 
 
 def _inside_ties(weights: NDArray[np.float64], wins: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Let only the duels between labels with equal wins matter, below the order of the wins."""
+    """Keep the weights of duels between labels with equal wins; other labels go by their wins."""
     ahead = wins[:, :, np.newaxis] - wins[:, np.newaxis, :]
     return np.where(ahead == 0, weights, ahead > 0)
 

@@ -4,8 +4,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What is installed in .venv so far: the command, then what the tests need, then what the docs need.
+COMMAND_READY := $(VENV)/.command-ready
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --compile --editable
 
 # Two test processes share the cores; a BLAS pool in each would only make them wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
@@ -27,20 +30,25 @@ help:
 
 setup: $(READY)
 
-$(READY): pyproject.toml Makefile
+$(COMMAND_READY): pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "duelrank needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
-	@echo "setting up $(VENV): this takes a minute or two, once"
+	@echo "setting up $(VENV): this takes a minute, once"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --compile --editable '.[dev]'
+	$(INSTALL) '.[cli]'
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
-$(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+$(READY): $(COMMAND_READY)
+	@echo "installing what the tests need: this takes a minute or two, once"
+	$(INSTALL) '.[dev]'
 	@touch $@
 
-demo: $(READY)
+$(DOCS_READY): $(READY)
+	$(INSTALL) '.[dev,docs]'
+	@touch $@
+
+demo: $(COMMAND_READY)
 	$(BIN)/duelrank evaluate --figure output/demo.png
 
 test: $(READY)

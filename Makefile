@@ -13,13 +13,13 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # Two test processes share the cores; a BLAS pool in each would only make them wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 
-.PHONY: help setup demo test test-slow test-lowest check lint types doctest docs format bench \
+.PHONY: help setup demo test coverage test-slow test-lowest check lint types doctest docs format bench \
 	bench-label-ranking reproduce reproduce-full clean
 
 help:
 	@echo "make demo         duels and baselines on the digits data: a table, and output/demo.png"
 	@echo "make test         run the tests"
-	@echo "make check        tests, ruff, mypy and doctests: what CI runs"
+	@echo "make check        ruff, mypy, the tests with their coverage, and doctests"
 	@echo "make test-slow    the tests that take minutes"
 	@echo "make test-lowest  the tests with the lowest supported versions"
 	@echo "make docs         build the pages, the gallery included, into output/docs/html"
@@ -54,10 +54,14 @@ demo: $(COMMAND_READY)
 test: $(READY)
 	$(PYTEST) -m "not slow"
 
+# The same tests; at the end, every file with lines that no test has run. There is no threshold.
+coverage: $(READY)
+	$(PYTEST) -m "not slow" --cov --cov-report=term-missing:skip-covered
+
 test-slow: $(READY)
 	$(PYTEST) -m slow
 
-check: lint types test doctest
+check: lint types coverage doctest
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -30,7 +30,7 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["gallery/backreferences/*"]
 nitpicky = True
-nitpick_ignore = [("py:mod", "duelrank.duels._protocol")]  # what it says, DuelEngine says too
+nitpick_ignore = [("py:mod", "duelrank.duels._protocol")]  # DuelEngine's page has the same text
 default_role = "literal"
 highlight_options = {"python": {"stripnl": True}}  # a doctest ends in an empty line
 
@@ -39,7 +39,7 @@ autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
 autosummary_context = {"top_level": duelrank.__all__}
-autodoc_typehints = "none"  # types are told in words by the docstrings
+autodoc_typehints = "none"  # docstrings describe the types in words
 numpydoc_show_class_members = False
 toc_object_entries_show_parents = "hide"
 

@@ -1,14 +1,15 @@
-"""What a pass over blocks of rows costs, against the solver that holds them; and memory against n.
+"""The time of a pass over blocks of rows next to the solver in memory, and the memory of a fit.
 
 A pass (the mean of a gradient and of a product with the Hessians) is timed on memory-mapped files:
 in this process, and on a Dask cluster with one and with two worker processes. The peer is the
-solver in memory, asked the same question about the same rows. Seconds on clusters are explained by
+solver in memory, which computes the same from the same rows. A model explains the seconds on
+clusters:
 
     t = t_pass + t_task B + c_sum B P (d+1)
         + (t_block B + c_feature n d + c_product n d (K−1) + c_margin n (K−1)) / workers
 
-with B blocks, n rows, d features, K labels and P = K(K−1)/2 duels, seven constants for all cases
-and both clusters. Everything is written to output/blocks.json and drawn in output/blocks.png.
+with B blocks, n rows, d features, K labels and P = K(K−1)/2 duels. The seven constants are the same
+for all cases and both clusters. The results are in output/blocks.json and output/blocks.png.
 """
 
 import json
@@ -114,7 +115,7 @@ def blocks_of(folder: Path, rows_per_block: int) -> LabeledBlocks:
 
 
 def questions(folder: Path, case: dict[str, int]) -> list[Callable[[], object]]:
-    """Return what asks for a gradient and for a product with the Hessians, by a pass each."""
+    """Return two functions: one pass for a gradient, one for a product with the Hessians."""
     blocks = blocks_of(folder, case["rows_per_block"])
     coding = Coding(blocks.classes, blocks.census.dtype)
     objective = objective_of(blocks, LabelCounts.of(blocks), coding.dtype, SETTINGS)
@@ -129,7 +130,7 @@ def questions(folder: Path, case: dict[str, int]) -> list[Callable[[], object]]:
 
 
 def a_pass(folder: Path, case: dict[str, int]) -> float:
-    """Return the seconds of a pass, wherever passes are taken now."""
+    """Return the seconds of a pass, in this process or on the connected cluster."""
     return float(np.mean([best_of(ask, REPEATS)[0] for ask in questions(folder, case)]))
 
 
@@ -139,7 +140,7 @@ def received(dask_worker: object) -> int:
 
 
 def measure_traffic() -> list[dict[str, float]]:
-    """Count the bytes that two workers send each other in a pass, against what may be at most."""
+    """Count the bytes that two workers send each other in a pass, and compute the upper limit."""
     measured = []
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": "ERROR"}
     with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
@@ -162,7 +163,7 @@ def measure_traffic() -> list[dict[str, float]]:
 
 
 def held(folder: Path, case: dict[str, int]) -> float:
-    """Return the seconds that the solver in memory takes for the same."""
+    """Return the seconds of the solver in memory for the same computation."""
     blocks = blocks_of(folder, case["rows_per_block"])
     objective = objective_of(blocks, LabelCounts.of(blocks), blocks.census.dtype, SETTINGS)
     rows = TrainingRows(np.load(folder / "X.npy"), np.load(folder / "y.npy"), None, case["labels"])
@@ -180,7 +181,7 @@ def held(folder: Path, case: dict[str, int]) -> float:
 
 
 def terms_of(case: dict[str, int], workers: int) -> list[float]:
-    """Return what the constants of the model are multiplied with."""
+    """Return the factors of the model's constants."""
     n, d, K = case["rows"], case["features"], case["labels"]
     n_blocks = -(-n // case["rows_per_block"])
     shared = np.array([n_blocks, n * d, n * d * (K - 1), n * (K - 1)]) / workers
@@ -222,7 +223,7 @@ def measure() -> list[dict[str, float]]:
 
 
 def fit_model(measured: list[dict[str, float]]) -> dict[str, float]:
-    """Fit the constants to the seconds on all clusters, in relative terms."""
+    """Fit the constants to the seconds on all clusters, by relative errors."""
     cases = [(case, workers) for case in measured for workers in CLUSTERS]
     design = np.array([terms_of(*case) for case in cases], dtype=float)
     seconds = np.array([case[f"{workers} workers"] for case, workers in cases])
@@ -245,7 +246,7 @@ def unseen(measured: list[dict[str, float]], workers: int) -> list[float]:
 
 
 def measure_memory() -> list[dict[str, float]]:
-    """Return the peak of all processes of a fit, against the number of rows."""
+    """Return the peak memory of all processes of a fit, for several numbers of rows."""
     measured = []
     for rows in MEMORY_ROWS:
         peaks: dict[str, float] = {"rows": rows}

@@ -1,8 +1,8 @@
 """How time and memory of LogisticDuels grow with n, K and d, next to the machine's GEMM limit.
 
-Draws output/growth.png. The limit of a fit is the time that the products of its passes would take
-at the rate of a large matrix product, measured in the same run (those that build Hessians are not
-counted). Memory is what a fit allocates on top of its data, by tracemalloc, which NumPy reports to.
+Draws output/growth.png. The limit of a fit is the time that its matrix products would take at the
+rate of one large matrix product, which is measured in the same run (products that build Hessians
+are not counted). Memory is what a fit allocates beside its data; tracemalloc sees NumPy's arrays.
 """
 
 from __future__ import annotations

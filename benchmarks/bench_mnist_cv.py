@@ -1,7 +1,7 @@
 """Cross-validated duels of MNIST's 3, 5 and 8: against LogisticRegressionCV per duel.
 
-The peer takes minutes; it is timed once. All 45 duels would take it most of an hour: they are
-fitted without it, once.
+The peer takes minutes, so it is timed once. All 45 duels would take it most of an hour, so they are
+fitted once and without the peer.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Duels from rankings: all in one solve against one LogisticRegression per duel; their growth."""
+"""Duels from rankings: one solve for all against one LogisticRegression per duel, and growth."""
 
 import warnings
 

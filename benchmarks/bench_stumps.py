@@ -24,7 +24,7 @@ def main() -> None:
             )
             for rows in [np.flatnonzero((codes == a) | (codes == b))]
         ]
-        # Gini is not the 0-1 loss: a tree's stump is at most as good.
+        # Trees minimise the Gini impurity and not the 0-1 loss, so they are at most as good.
         assert (duels.training_error_ <= np.array(peer_errors) + 1e-12).all()
         report(
             f"stumps, {n_rows} rows, {n_classes} labels, {n_features} features",

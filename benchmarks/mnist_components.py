@@ -1,4 +1,4 @@
-"""MNIST as the paper prepares it: raw pixels on the components with 95 % of the variance."""
+"""MNIST as the paper prepares it: the principal components that hold 95 % of the variance."""
 
 from __future__ import annotations
 

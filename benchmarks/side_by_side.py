@@ -1,4 +1,4 @@
-"""Time a function next to its peer, in one process: the ratio is what counts."""
+"""Time a function next to its peer in one process, and report the ratio."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratif
 ranker = DuelRanker(random_state=0).fit(X_train, y_train)
 
 # %%
-# A row is a true label, a column the label that wins in its place. The matrix need not be
+# A row is a true label, and a column is the label that wins instead. The matrix need not be
 # symmetric.
 
 display = DuelMatrixDisplay.from_estimator(ranker, X_test, y_test)
 
 # %%
-# One number a pair is what `duelrank.posteriors.diagnose` reports, next to how close to a coin each
-# duel is. Sorted, labels that are confused become neighbours.
+# `duelrank.posteriors.diagnose` reports one number for every pair, and how close each duel is to a
+# coin flip. If labels are sorted, those that are confused become neighbours.
 
 diagnosis = diagnose(ranker, X_test, y_test)
 display = DuelMatrixDisplay.from_diagnosis(diagnosis, name="digits", sort_labels=True)

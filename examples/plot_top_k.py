@@ -2,9 +2,9 @@
 Top-k accuracy: duels against multiclass scores
 ===============================================
 
-A ranking is worth more than its first label: where five suggestions are shown, what counts is how
-often the right one is among them. Any classifier that scores labels ranks them too, so duels can be
-compared with it at every k.
+A ranking is worth more than its first label: if five suggestions are shown, it counts how often the
+right one is among them. Any classifier that scores labels also ranks them, so duels can be compared
+with it at every k.
 """
 
 import matplotlib.pyplot as plt
@@ -37,8 +37,8 @@ for model in models.values():
 display = TopKAccuracyDisplay.from_estimator(models, X_test, y_test, max_k=5)
 
 # %%
-# The same by label: at which places do the true labels end up? The values are percentages of the
-# points of a label.
+# The same by label: which places do the true labels get? The values are percentages of the points
+# of a label.
 
 display = RankDistributionDisplay.from_estimator(
     models["naive Bayes"], X_test, y_test, name="naive Bayes"

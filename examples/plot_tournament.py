@@ -3,8 +3,8 @@ Why a label came second: tournaments and their cycles
 =====================================================
 
 The duels of a point form a tournament, and labels are ranked by the duels they win. Duels may
-contradict each other: a beats b, b beats c, and c beats a. Such a cycle leaves labels tied, and the
-wins that they could expect decide.
+contradict each other: a beats b, b beats c, and c beats a. In such a cycle labels tie, and the sums
+of their duel probabilities decide.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """How tournaments should become rankings: the aggregations on the same duels.
 
 Linear and stacked duels are fitted as in the benchmark of label ranking, on its sets below 1,000
-rows with ten folds, and their tournaments are turned into rankings in every way there is. What is
-measured is Kendall's τ over the label pairs whose order the truth tells, and how often the duels of
-a point contradict each other.
+rows with ten folds. Every aggregation turns their tournaments into rankings. The measures are
+Kendall's τ over the label pairs whose order the truth tells, and how often the duels of a point
+contradict each other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Images as the paper prepares them: raw pixels on the components with 95 % of the variance."""
+"""Images as the paper prepares them: the principal components with 95 % of the variance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DATA_SETS = ("mnist", "fashion-mnist-csv", "fashion-mnist")
 
 @lru_cache(maxsize=1)
 def components(name: str) -> Images:
-    """Return training and test rows on the principal components of the training rows."""
+    """Return training and test rows, projected onto the components of the training rows."""
     X, y, X_test, y_test = load_images(name)
     pca = PCA(0.95, svd_solver="covariance_eigh").fit(X.astype(np.float64))
     return Images(

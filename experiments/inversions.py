@@ -1,7 +1,7 @@
 """How often every two labels come in the wrong order, by sample size.
 
-The share of test points at which the learned ranking orders two labels other than the optimal one,
-averaged over trials, next to the share at which their own duel is wrong.
+For every two labels: the share of test points at which the learned and the optimal ranking order
+them differently, averaged over trials, next to the share at which their own duel is wrong.
 """
 
 from __future__ import annotations

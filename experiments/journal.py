@@ -1,8 +1,9 @@
-"""Long computations as tasks on all cores that can be stopped and go on where they stopped.
+"""Long computations as tasks on all cores; a run that was stopped continues where it stopped.
 
-What a task returns is appended to a journal, a file of JSON lines under ``output/experiments``. A
-task found in the journal is not run again, unless the settings, the versions or the code changed.
-When the results are written, the journal is discarded: the next run computes everything anew.
+The rows that a task returns are appended to a journal, a file of JSON lines in
+``output/experiments``. A task in the journal is not run again, unless the settings, the versions or
+the code changed. When the results are written, the journal is removed: the next run computes
+everything again.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ def run(
         Takes a task's items as keyword arguments and returns rows. With several processes, each
         has its share of the cores.
     tasks : sequence of dict
-        Items that JSON can hold. Rows are returned in the order of the tasks, whatever the order
-        in which they are done. The longest should come first.
+        Items that JSON can hold. Rows are returned in the order of the tasks, whichever task ends
+        first. The longest should come first.
     settings : dict
-        What the rows depend on besides their task; if it changed, the journal starts anew.
+        What else the rows depend on; if it changed, the journal starts again.
     n_jobs : int, default=-1
         Number of processes, all cores by default.
 
@@ -74,7 +75,7 @@ def run(
 
 
 def discard(name: str) -> None:
-    """Forget what has been done, because its results are written."""
+    """Remove the journal, because the results are written."""
     (FOLDER / f"{name}.jsonl").unlink(missing_ok=True)
 
 
@@ -87,7 +88,7 @@ def _key(task: Task) -> str:
 
 
 def _code() -> str:
-    """Return a digest of everything that rows are computed by."""
+    """Return a digest of the code that computes the rows."""
     digest = hashlib.sha256()
     for folder in (ROOT / "src" / "duelrank", ROOT / "experiments"):
         for file in sorted(folder.rglob("*.py")):
@@ -96,7 +97,7 @@ def _code() -> str:
 
 
 def _read(path: Path, head: dict[str, Any]) -> dict[str, list[Row]]:
-    """Return the rows of the tasks in the journal; leave a new journal if there is none to use."""
+    """Return the rows of the tasks in the journal; start a new journal if it cannot be used."""
     entries = []
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
@@ -105,7 +106,7 @@ def _read(path: Path, head: dict[str, Any]) -> dict[str, list[Row]]:
             continue
     if not entries or entries[0] != head:
         entries = [head]
-    # Written anew, because what was cut off must not run into the next line.
+    # The file is written again, because a line that was cut off would run into the next one.
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     return {_key(entry["task"]): entry["rows"] for entry in entries[1:]}

@@ -1,10 +1,11 @@
 """Duels against multiclass scores where the optimal ranking is known: beyond the paper.
 
-For eleven data sets the posterior of every row is known. Labels are drawn from it, half of the rows
-train and the other half is ranked: by duels, and by the scores of one multiclass model of the same
-kind. The measure is the share of label pairs in the wrong order among those whose posteriors differ
-(many are zero, and which of two impossible labels comes first is nobody's mistake). Labels are
-numbered at random in every draw: equal scores of the multiclass model are ranked by number.
+For eleven data sets the posterior of every row is known. Labels are drawn from it. Half of the rows
+are for training, and the other half is ranked: by duels, and by the scores of one multiclass model
+of the same kind. The measure is the share of label pairs in the wrong order, among the pairs whose
+posteriors differ (many posteriors are zero, and two impossible labels have no right order). Labels
+are numbered at random in every draw, because equal scores of the multiclass model are ranked by
+number.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ DATA_SETS = (
     "breast", "wine", "iris",
 )  # fmt: skip
 MODELS = ("logistic regression", "random forest", "boosting")
-# Sets above 5,000 rows are steadier and slower.
+# Results on sets above 5,000 rows vary less and take longer.
 N_DRAWS = {"logistic regression": 30, "random forest": 30, "boosting": 30}
 N_DRAWS_LARGE = {"logistic regression": 10, "random forest": 5, "boosting": 5}
 LARGE = ("pendigits", "satimage", "blocks")
@@ -123,8 +124,8 @@ def advantage(
 ) -> tuple[float, float, float, float]:
     """Return both average errors, their difference, and half of its 95 % confidence interval.
 
-    The interval is for the expectation over labels and splits, which are drawn independently; the
-    rows themselves are those of the data set, and say nothing of other data sets.
+    The interval is for the expectation over labels and splits, which are drawn independently. The
+    rows are always those of the data set, so it says nothing about other data sets.
     """
     mine = (table["data"] == data) & (table["model"] == model)
     duels, multiclass = table["duels"][mine], table["multiclass"][mine]
@@ -149,7 +150,7 @@ def _models(model: str, seed: int) -> tuple[object, object]:
 
 
 def _wrong_pairs(model: object, X: np.ndarray, eta: np.ndarray) -> float:
-    """Return the share of pairs in the wrong order; labels absent from training share the end."""
+    """Return the share of pairs in the wrong order; labels absent from training tie at the end."""
     n_classes = eta.shape[1]
     ranks = np.full(eta.shape, n_classes + 1)
     ranks[:, model.classes_] = predict_ranks(model, X)

@@ -1,18 +1,18 @@
-"""A benchmark of label ranking: duels against the field, from four kinds of feedback.
+"""A benchmark of label ranking: duels and other methods, from four kinds of feedback.
 
 The 17 sets of rankings and the 11 of posteriors are those of the literature. The truth of a row is
-its ranking; where posteriors are given, their order, and equal posteriors (most often zeros) tie.
-A tie says nothing when learning, and the measure, Kendall's τ, is over the label pairs whose order
-the truth tells. A *regime* is what learning gets to see of the truth:
+its ranking, or the order of its posteriors; equal posteriors (most often zeros) tie. A method
+learns nothing from a tie, and the measure, Kendall's τ, is over the label pairs whose order the
+truth tells. A *regime* says which part of the truth a method learns from:
 
 - full: all of it;
 - missing_30, missing_60: every label of every row is lost with this probability, independently of
-  all else, drawn once for a repeat; of the labels that stay the order is known, and not how many
-  lost ones come between them (Cheng, Hühn & Hüllermeier 2009). Rows left without two different
-  places say nothing and are dropped;
-- top: which label comes first.
+  everything else, drawn once for a repeat. The order of the other labels is known, but not how many
+  lost labels come between them (Cheng, Hühn & Hüllermeier 2009). Rows without two different places
+  say nothing and are dropped;
+- top: the label that comes first.
 
-All methods see the same folds and the same places, and are measured on full truths.
+All methods learn from the same folds and the same places, and are measured on the whole truth.
 """
 
 from __future__ import annotations
@@ -128,9 +128,9 @@ def _ranking_forest(n: int, regime: str, **options: Any) -> Any:
     return RankingForest(TREES, max_features=FEATURES, min_samples_leaf=leaf, **options)
 
 
-# Expensive ones first; some are repeated less, and on large sets learn from full rankings only, or
-# do not take part. The names are those of the tables. Top labels are all that multiclass methods
-# learn from: with full rankings they do the same.
+# Expensive ones first. Some have fewer repeats, and on large sets learn from full rankings only, or
+# do not take part. The names are those of the tables. Multiclass methods learn from top labels
+# only, so they take part in one regime.
 METHODS = {
     "pairwise forest": Method(
         lambda n, regime, **options: DuelRanker(
@@ -182,7 +182,7 @@ METHODS = {
     ),
     "label-wise linear": Method(lambda n, regime, **options: _scaled(LabelwiseRanker(**options))),
 }
-# What duelrank recommends; the others are compared with it.
+# The method that duelrank recommends; the others are compared with it.
 DEFAULT = "stacked duels"
 
 
@@ -229,7 +229,7 @@ def draw() -> None:
 
 
 def cross_validate(data: str, method: str, regime: str, repeat: int) -> list[Row]:
-    """Return the mean τ of every fold, and how long fitting and ranking took; of 10 folds."""
+    """Return, for each of 10 folds, the mean τ and the seconds of fitting and of ranking."""
     X, truth = load(data)
     most_labels = METHODS[method].most_labels
     if most_labels is not None and truth.shape[1] > most_labels:
@@ -277,10 +277,10 @@ def load(data: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def feedback(truth: np.ndarray, regime: str, repeat: int) -> np.ndarray:
-    """Return what of the true ranks may be learned from; NaN are places unknown."""
+    """Return the part of the true ranks that a method learns from; NaN is an unknown place."""
     if regime == "full":
         return truth
-    if regime == "top":  # labels that never are need their column all the same
+    if regime == "top":  # labels that are never first need a column too
         return feedback_from_codes(np.argmin(truth, axis=1), truth.shape[1])
     rng = np.random.RandomState([SEED, repeat])
     stays = np.where(rng.random_sample(truth.shape) < MISSING[regime], np.nan, truth)
@@ -290,9 +290,9 @@ def feedback(truth: np.ndarray, regime: str, repeat: int) -> np.ndarray:
 def summarise(rows: Iterable[Row]) -> list[Row]:
     """Average over folds: one row a set, regime and method.
 
-    ``se`` is the standard error of the mean τ of ten folds. Repeats make a mean steadier but test
-    on the same rows again, so they do not make the error smaller here. ``difference`` is the mean
-    of τ minus the default's on the same folds, and ``difference_se`` its error, of ten folds too.
+    ``se`` is the standard error of the mean τ of ten folds. Repeats test on the same rows again, so
+    they do not make this error smaller. ``difference`` is the mean of τ minus the default's on the
+    same folds, and ``difference_se`` its standard error, also of ten folds.
     """
     groups: dict[tuple[str, str, str], dict[tuple[int, int], Row]] = {}
     for row in rows:

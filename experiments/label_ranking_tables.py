@@ -1,8 +1,8 @@
-"""The benchmark of label ranking as a figure and as tables; reads its results, computes nothing.
+"""The results of the benchmark of label ranking as a figure and as tables.
 
-Methods are compared with the default on the folds that both have seen. The default is *behind* on a
-set, in a regime, by the largest difference of another method to it, and as good as the best if it
-is behind by no more than that method's standard error.
+Methods are compared with the default on the folds that both have seen. The largest difference
+between another method and the default says how far the default is *behind* on a set, in a regime.
+The default is as good as the best if it is behind by no more than that method's standard error.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def draw() -> None:
 def grid(
     table: Table, regime: str, column: str, default: str
 ) -> tuple[list[str], list[str], np.ndarray]:
-    """Return the sets, the methods, and a column's values by set and method, NaN where none is."""
+    """Return the sets, the methods, and a column's values by set and method (NaN if missing)."""
     mine = np.flatnonzero(table["regime"] == regime)
     taus: dict[str, list[float]] = {}
     for method, tau in zip(table["method"][mine].tolist(), table["tau"][mine], strict=True):
@@ -70,14 +70,14 @@ def grid(
 
 
 def as_good(differences: np.ndarray, errors: np.ndarray, own: Sequence[int]) -> np.ndarray:
-    """Tell on which sets no method is better than the best of some by more than its own error.
+    """Tell on which sets the best of some methods is as good as the best of all.
 
     Parameters
     ----------
     differences, errors : ndarrays of shape (n_sets, n_methods)
-        Differences to the default, 0 for itself, and the errors that are forgiven.
+        Differences to the default (0 for the default), and how much the best method may be better.
     own : sequence of int
-        Which methods are meant.
+        The columns of these methods.
     """
     best = np.nanargmax(differences, axis=1)
     rows = np.arange(len(best))
@@ -209,7 +209,7 @@ def _regime(table: Table, regime: str, default: str) -> str:
     _, _, repeats = grid(table, regime, "repeats", default)
     _, _, difference = grid(table, regime, "difference", default)
     good = as_good(difference, se, [methods.index(default)])
-    # Repeats of a set are the default's; who has fewer says so.
+    # A set has as many repeats as the default; the head of a method with fewer says so.
     own_repeats = repeats[:, methods.index(default)]
     heads = [
         f"{method} (R = {np.nanmax(column):.0f})" if np.any(column < own_repeats) else method

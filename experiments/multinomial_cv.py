@@ -1,8 +1,8 @@
 """The paper's baseline for Table 1: multinomial logistic regression with C by cross-validation.
 
-scikit-learn's ``LogisticRegressionCV(Cs=10, cv=5, max_iter=2000)`` on raw pixels, one fold a task
-so that the run can be stopped; together they take about an hour on two cores. The table fits the
-model once more, at the C chosen here.
+scikit-learn's ``LogisticRegressionCV(Cs=10, cv=5, max_iter=2000)`` on the components of raw pixels.
+Every fold is a task, so that the run can be stopped; all folds take about an hour on two cores. The
+table fits the model once more, at the C chosen here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ N_FOLDS = 5
 MAX_ITER = 2000
 CS = np.logspace(-4, 4, 10)
 # The paper's two sets. The original edition of Fashion-MNIST has nearly the same images as the CSV
-# edition, split otherwise, and takes its C from there: that saves half of the time.
+# edition, with another split. It takes the C of the CSV edition, which saves half of the time.
 CROSS_VALIDATED = ("mnist", "fashion-mnist-csv")
 
 

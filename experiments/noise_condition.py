@@ -1,9 +1,9 @@
 """The noise condition of every duel of the synthetic family.
 
-Assumption 3 of the paper asks for P{|2 η_kl(X) − 1| < t} ≤ B t^(α/(1−α)) for all duels. The left
-side is an integral over [0, 1], computed on cells that get ever smaller towards the separators of
-the tree; with it the B that t ≥ 0.01 asks for, the exponent that the smallest gaps show, and how
-much the best stump of every duel errs beyond Bayes' rule.
+Assumption 3 of the paper is P{|2 η_kl(X) − 1| < t} ≤ B t^(α/(1−α)) for all duels. The left side is
+an integral over [0, 1], computed on cells that get ever smaller towards the separators of the tree.
+The results also have, for every duel, the B that is needed for t ≥ 0.01, the exponent of the
+smallest gaps, and how much more often than Bayes' rule the best stump errs.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _exponent_of_small_gaps(gaps: np.ndarray, widths: np.ndarray) -> float:
 def stump_bias(mass_first: np.ndarray, mass_second: np.ndarray) -> float:
     """Return how much more often than Bayes' rule the best stump errs, given the two labels.
 
-    The masses of the labels are those of neighbouring cells.
+    The masses are the probabilities of a label in every cell, in the order of the cells.
     """
     total = mass_first.sum() + mass_second.sum()
     below = np.concatenate([[0], np.cumsum(mass_second - mass_first)])

@@ -1,7 +1,7 @@
 """One-vs-rest for Table 1: a logistic regression per label, each with C by cross-validation.
 
-scikit-learn's ``LogisticRegressionCV(Cs=10, cv=5, solver="newton-cholesky")``, one label a task.
-The table fits the models once more, at the C's chosen here.
+scikit-learn's ``LogisticRegressionCV(Cs=10, cv=5, solver="newton-cholesky")``; every label is a
+task. The table fits the models once more, at the C's chosen here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The theorem's rate: how the error falls with n, next to the bound.
 
-With two labels (the synthetic family at depth 0) and stumps all assumptions of the theorem hold
+With two labels (the synthetic family at depth 0) and stumps, all assumptions of the theorem hold
 exactly: the noise condition with B = 1, no model bias, ε = 1. The probability of a wrong ranking is
-then known without test points: the distance between the learned and the true threshold. The theorem
-promises n^(−α/(2−α)) up to logarithms.
+then known without test points: it is the distance between the learned and the true threshold. The
+theorem promises n^(−α/(2−α)) up to logarithms.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ NOISE_EXPONENTS = (0.2, 0.5, 0.8)
 SAMPLE_SIZES = (30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 N_TRIALS = 200
 TRIALS_OF_TASK = 20
-# What the bound needs beside n: stumps of both signs have VC dimension 2; the constant of the VC
-# inequality is unknown, 1 is as small as one could hope for.
+# The bound's other arguments. Stumps of both signs have VC dimension 2. The constant of the VC
+# inequality is unknown; 1 is optimistic.
 BOUND = {
     "confidence": 0.05,
     "noise_constant": 1.0,

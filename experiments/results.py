@@ -1,4 +1,4 @@
-"""Raw numbers on disk: a CSV file with the rows, and a JSON file that says where they come from."""
+"""Raw numbers on disk: a CSV file with the rows, and a JSON file with their settings and origin."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what speed depends on."""
+    """Return what the speed depends on."""
     return {
         "system": platform.system(),
         "architecture": platform.machine(),

@@ -1,8 +1,8 @@
 """Exact stumps on the synthetic family, over sample sizes (paper, Figure 2 and supplement).
 
-100 trials for every sample size and noise exponent; each is judged on 1,000 test points by the
-Kendall distance to the optimal ranking, the share of wrong rankings, and the share of tournaments
-with a cycle. Ties are broken at random, as the paper breaks them arbitrarily.
+There are 100 trials for every sample size and noise exponent. Each has 1,000 test points, and
+measures the Kendall distance to the optimal ranking, the share of wrong rankings, and the share of
+tournaments with a cycle. Ties are broken at random; the paper breaks them arbitrarily.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def rank_test_points(
     rng = np.random.RandomState([SEED, round(1000 * noise_exponent), n_samples, trial])
     X, y, _ = make_label_ranking(n_samples, noise_exponent, random_state=rng)
     X_test, _, eta = make_label_ranking(N_TEST, noise_exponent, random_state=rng)
-    # Labels are numbered at random, so that what goes by number (empty duels, ties) is random.
+    # Empty duels and ties are decided by the numbers of the labels, so these are drawn at random.
     number = rng.permutation(N_CLASSES)
     duels = StumpDuels().fit(X, number[y], N_CLASSES)
     beats = beats_from_margins(duels.margins(X_test), N_CLASSES)[:, number][:, :, number]

@@ -1,11 +1,13 @@
 """Table 1: top-k accuracies on MNIST and both editions of Fashion-MNIST.
 
-As in the paper: raw pixels on the principal components with 95 % of the variance; one multinomial
-logistic regression, and one logistic regression per duel with C by cross-validation, ranked by
-Copeland's rule. Beyond the paper: other ways to turn the same duels into rankings, and one-vs-rest.
-The baselines are fitted once, at the C's that ``multinomial_cv`` and ``one_vs_rest_cv`` chose;
-``cpu_minutes_with_cv`` is the processor time of choosing C for all of them, ``seconds`` the time of
-what was fitted here: the whole cross-validation of the duels, one model of the baselines.
+As in the paper, the features are the principal components of the pixels that hold 95 % of the
+variance. One multinomial logistic regression is compared with one logistic regression per duel,
+ranked by Copeland's rule; cross-validation chooses C. Beyond the paper, there are other ways to
+turn the same duels into rankings, and one-vs-rest.
+
+The baselines are fitted once, at the C's that ``multinomial_cv`` and ``one_vs_rest_cv`` chose. The
+column ``cpu_minutes_with_cv`` is the processor time with the choice of C. The column ``seconds`` is
+the time of the fit here: the whole cross-validation for the duels, one model for the baselines.
 """
 
 from __future__ import annotations
@@ -122,7 +124,7 @@ def _multinomial(data: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_
     model = LogisticRegression(C=C, max_iter=multinomial_cv.MAX_ITER)
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # raw pixels need more iterations than the paper gives
+        warnings.simplefilter("ignore")  # it needs more iterations than the paper gives it
         model.fit(X, y)
     seconds = time.perf_counter() - start
     cpu_minutes = multinomial_cv.cpu_minutes(data)

@@ -22,8 +22,9 @@ from duelrank import (
     predict_ranks,
 )
 from duelrank.feedback import reveals_nothing
-from duelrank.losses import kendall_tau, kendall_tau_scorer, partial_kendall_tau, top_k_scorer
+from duelrank.losses import kendall_tau, partial_kendall_tau
 from duelrank.posteriors import sample_plackett_luce
+from duelrank.scoring import kendall_tau_scorer, top_k_scorer
 
 N, D, K = 240, 4, 5
 ENGINES = [

@@ -17,10 +17,10 @@ pytest.importorskip("rich")
 pytest.importorskip("skops")
 
 import pyarrow.parquet as pq  # noqa: E402
-from test_cli import fail, run, succeed  # noqa: E402
 
 from duelrank.preprocessing import make_preprocessing  # noqa: E402
 from duelrank.storage import describe, load  # noqa: E402
+from test_cli import fail, run, succeed  # noqa: E402
 
 NAMES = ["01", "1", "b", "NA"]
 TARGETS = ["--target", "best", "--target", "second", "--target", "third"]

@@ -24,10 +24,10 @@ from sklearn.svm import LinearSVC
 
 from duelrank import DuelRanker, pairs, predict_order
 from duelrank._choices import AGGREGATIONS, TIES
-from duelrank.losses import top_k_scorer
 from duelrank.posteriors import diagnose
 from duelrank.report import render_report, write_report
 from duelrank.report._text import LONGEST, as_json, foreign, plain
+from duelrank.scoring import top_k_scorer
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -69,7 +69,16 @@ html_show_sourcelink = False
 html_copy_source = False
 # Pages without pages below them need no navigation on their left.
 html_sidebars = {
-    page: [] for page in ("index", "quickstart", "concepts", "engines", "reproduction", "changelog")
+    page: []
+    for page in (
+        "index",
+        "quickstart",
+        "concepts",
+        "engines",
+        "reproduction",
+        "architecture",
+        "changelog",
+    )
 }
 HOW_TO = [f"how_to/{page.stem}" for page in (HERE / "how_to").glob("*.md")]  # short, and wide code
 html_theme_options = {

@@ -31,9 +31,9 @@ from scipy.optimize import nnls
 from duelrank._pairs import n_pairs
 from duelrank._threads import threads_of_blas
 from duelrank.blocks import LabeledBlocks, RowBlocks, add_up
-from duelrank.duels.logistic._assembly import problem_batches
+from duelrank.duels.logistic._assembly import Objective, problem_batches
 from duelrank.duels.logistic._batch import join_small
-from duelrank.duels.logistic._blocks import LabelCounts, objective_of
+from duelrank.duels.logistic._blocks import LabelCounts
 from duelrank.duels.logistic._groups import GroupedRows
 from duelrank.duels.logistic._passes import (
     Along,
@@ -118,7 +118,8 @@ def questions(folder: Path, case: dict[str, int]) -> list[Callable[[], object]]:
     """Return two functions: one pass for a gradient, one for a product with the Hessians."""
     blocks = blocks_of(folder, case["rows_per_block"])
     coding = Coding(blocks.classes, blocks.census.dtype)
-    objective = objective_of(blocks, LabelCounts.of(blocks), coding.dtype, SETTINGS)
+    weights = LabelCounts.of(blocks).weights
+    objective = Objective.from_census(blocks.census, weights, coding.dtype, SETTINGS)
     duels = np.arange(n_pairs(case["labels"]))
     problems = BlockProblems(coding, objective, duels)
     W = np.random.default_rng(0).normal(0, 0.1, (len(duels), case["features"] + 1))
@@ -165,7 +166,8 @@ def measure_traffic() -> list[dict[str, float]]:
 def held(folder: Path, case: dict[str, int]) -> float:
     """Return the seconds of the solver in memory for the same computation."""
     blocks = blocks_of(folder, case["rows_per_block"])
-    objective = objective_of(blocks, LabelCounts.of(blocks), blocks.census.dtype, SETTINGS)
+    census, weights = blocks.census, LabelCounts.of(blocks).weights
+    objective = Objective.from_census(census, weights, census.dtype, SETTINGS)
     rows = TrainingRows(np.load(folder / "X.npy"), np.load(folder / "y.npy"), None, case["labels"])
     duels = np.arange(n_pairs(case["labels"]))
     W = np.random.default_rng(0).normal(0, 0.1, (len(duels), case["features"] + 1))

@@ -26,6 +26,7 @@ from duelrank import (
     predict_top,
 )
 from duelrank._sklearn import as_indexable
+from duelrank.blocks import RowBlocks
 
 
 @pytest.fixture(scope="module")
@@ -349,3 +350,8 @@ def test_own_duels_are_rows_of_the_tournaments(flowers, estimator, monkeypatch):
     np.testing.assert_allclose(probabilities, tournament.probabilities[own], atol=1e-12)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         ranker.own_duels(X, codes[1:])
+    for wrong in (codes - 1, codes + 1, codes.astype(float)):
+        with pytest.raises(ValueError, match="codes must be integers from 0 to 2, got"):
+            ranker.own_duels(X, wrong)
+    with pytest.raises(TypeError, match="X must be rows in memory, got RowBlocks"):
+        ranker.own_duels(RowBlocks.from_array(X), codes)

@@ -67,8 +67,9 @@ def test_silent_rows_are_allowed_counted_and_reported(engine, points, ranks):
         own = np.arange(len(says))
         alone.set_params(estimator__cv=[(own[::2], own[1::2]), (own[1::2], own[::2])])
     message = r"^80 of 240 rows of y place no label ahead of another and say nothing\.$"
-    with pytest.warns(UserWarning, match=message):
+    with pytest.warns(UserWarning, match=message) as caught:
         ranker.fit(points, with_silent, sample_weight=weights)
+    assert caught[0].filename == __file__
     alone.fit(points[says], ranks[says], sample_weight=weights[says])
     assert (ranker.n_silent_rows_, alone.n_silent_rows_) == (80, 0)
     margins = alone.duels_.margins(points)

@@ -159,6 +159,17 @@ def test_private_modules_stay_private():
         assert set(private) <= {*FOUNDATIONS, *SHARED}, f"{file} imports {'.'.join(target)}"
 
 
+def test_nobody_imports_by_a_string():
+    """Such imports would not be seen here; only the package itself finds its rooms by name."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        if file == SOURCE / "__init__.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                assert name not in ("import_module", "__import__"), file
+
+
 @pytest.mark.parametrize(("room", "other"), list(BACKWARDS))
 def test_imports_against_the_order_are_lazy(room, other):
     """They happen inside a function, when an old name is asked for."""

@@ -43,7 +43,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         labels : ndarray of shape (n,)
             First column of `predict_order`.
         """
-        return predict_by_blocks(_scores, _first_of, self, X)
+        return predict_by_blocks("predict", _scores, _first_of, self, X)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores whose descending order is the ranking.
@@ -59,7 +59,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             No two scores of a row are equal. For two labels, as scikit-learn has it, the score of
             the second minus that of the first.
         """
-        return predict_by_blocks(_scores, _decisions_of, self, X)
+        return predict_by_blocks("decision_function", _scores, _decisions_of, self, X)
 
     def predict_ranks(self, X: Any) -> NDArray[np.int64]:
         """Return the place of every label.
@@ -74,7 +74,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         ranks : ndarray of int, of shape (n, K)
             ``ranks[i, k]`` is the place of ``classes_[k]``: 1 is the most probable.
         """
-        return predict_by_blocks(_scores, ranks_of, self, X)
+        return predict_by_blocks("predict_ranks", _scores, ranks_of, self, X)
 
     def predict_order(self, X: Any) -> NDArray[Any]:
         """Return all labels from most to least probable.
@@ -89,7 +89,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         order : ndarray of labels, of shape (n, K)
             One row per point, most probable label first.
         """
-        return predict_by_blocks(_scores, order_of, self, X)
+        return predict_by_blocks("predict_order", _scores, order_of, self, X)
 
     def predict_top(self, X: Any, k: int) -> NDArray[Any]:
         """Return the k most probable labels.
@@ -108,7 +108,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_k(k, len(self.classes_))
-        return predict_by_blocks(_scores, partial(top_of, k=k), self, X)
+        return predict_by_blocks("predict_top", _scores, partial(top_of, k=k), self, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how good the rankings are: accuracy for labels, Kendall's τ for rankings.

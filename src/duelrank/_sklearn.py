@@ -79,8 +79,8 @@ def fit_of_subestimator(estimator: Any, inner: Any, task_name: str) -> Iterator[
         yield
         return
     task = context.subcontext(task_name=task_name)
-    hears = hasattr(inner, "set_callbacks")
-    with task.propagate_callback_context(inner) if hears else nullcontext():
+    takes_callbacks = hasattr(inner, "set_callbacks")
+    with task.propagate_callback_context(inner) if takes_callbacks else nullcontext():
         task.call_on_fit_task_begin(estimator=estimator)
         yield
         task.call_on_fit_task_end(estimator=estimator)

@@ -24,9 +24,12 @@ from duelrank.feedback import UNPLACED, as_ranks, check_feedback, reveals_nothin
 from duelrank.rankings import codes_from_labels, refuse_missing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainingSet:
     """What a ranker learns from: rows in memory or in blocks, with their labels settled.
+
+    Weights of rows in memory are an argument of the engine's fit, as scikit-learn routes them;
+    blocks hold theirs.
 
     Attributes
     ----------
@@ -75,7 +78,7 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = N
     classes : array-like of shape (K,), default=None
         All labels, in the order of the columns of ranks; by default those that y names.
     """
-    require_y(ranker, y)
+    _require_y(ranker, y)
     if in_blocks(y):
         raise TypeError(f"y must be in memory as X is, got {type(y).__name__}.")
     check_choice("unplaced", unplaced, UNPLACED)
@@ -95,25 +98,27 @@ def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = N
     return TrainingSet(X, codes, classes, classes)
 
 
-def encode_blocks(X: Any, y: Any, sample_weight: Any, classes: Any = None) -> TrainingSet:
+def encode_blocks(ranker: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
     """Settle the labels of rows that come in blocks, by the first pass over them.
 
     Parameters
     ----------
+    ranker : estimator
+        Whose fit it is; its `classes`, if not None, are all labels.
     X : RowBlocks, Dask array or Dask dataframe
         The points.
     y, sample_weight : blocks or array-like, or None for no weights
         Their labels and weights, in the same blocks.
-    classes : array-like of shape (K,), default=None
-        All labels; by default those that y names.
     """
-    labels = None if classes is None else _sorted_labels(classes, "classes")[0]
+    _require_y(ranker, y)
+    given = ranker.classes
+    labels = None if given is None else _sorted_labels(given, "classes")[0]
     blocks = LabeledBlocks.of(X, y, sample_weight, labels)
     _check_two(blocks.classes)
     return TrainingSet(blocks, None, blocks.classes, blocks.classes)
 
 
-def require_y(ranker: Any, y: Any) -> None:
+def _require_y(ranker: Any, y: Any) -> None:
     """Raise if a ranker is fitted without y."""
     if y is None:
         raise ValueError(

@@ -33,7 +33,7 @@ from sklearn.utils import check_consistent_length
 from duelrank._pairs import n_pairs
 from duelrank._rank_columns import column_names
 from duelrank.feedback import check_feedback
-from duelrank.rankings import check_k, check_ranks
+from duelrank.rankings import check_codes, check_k, check_ranks
 
 __all__ = [
     "footrule_distance",
@@ -54,6 +54,10 @@ MOVED_TO_SCORING = (
     "kendall_tau_scorer",
     "top_k_scorer",
 )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *MOVED_TO_SCORING})
 
 
 def __getattr__(name: str) -> Any:
@@ -198,7 +202,7 @@ def partial_kendall_tau(
     true = check_feedback(ranks_true, unplaced=unplaced, name="ranks_true").ranks
     pred = np.atleast_2d(check_ranks(ranks_pred, n_classes=true.shape[1], name="ranks_pred"))
     check_consistent_length(true, pred)
-    return told_kendall_tau(true, pred)
+    return kendall_tau_of_known_pairs(true, pred)
 
 
 def top_k_loss(codes: ArrayLike, ranks: ArrayLike, k: int) -> Any:
@@ -226,8 +230,7 @@ def top_k_loss(codes: ArrayLike, ranks: ArrayLike, k: int) -> Any:
             f"codes must name one label per row of ranks: shape {ranks.shape[:-1]}, "
             f"got {labels.shape}."
         )
-    if labels.dtype.kind not in "iu" or np.any((labels < 0) | (labels >= n_classes)):
-        raise ValueError(f"codes must be integers from 0 to {n_classes - 1}, got {codes!r}.")
+    labels = check_codes(codes, n_classes)
     check_k(k, n_classes)
     place = np.take_along_axis(ranks, labels[..., np.newaxis], axis=-1)[..., 0]
     return (place > k).astype(np.int64)
@@ -248,7 +251,9 @@ def _kendall_distance(true: NDArray[np.int64], pred: NDArray[np.int64]) -> Any:
     return distance[()]
 
 
-def told_kendall_tau(true: NDArray[np.float64], pred: NDArray[np.int64]) -> NDArray[np.float64]:
+def kendall_tau_of_known_pairs(
+    true: NDArray[np.float64], pred: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Return τ over the pairs whose order is told; ranks as in `Feedback`."""
     told, right = np.zeros(len(true)), np.zeros(len(true))
     for label in range(true.shape[1] - 1):

@@ -43,7 +43,7 @@ def predict_ranks(estimator: Any, X: Any) -> NDArray[np.int64]:
     ranks : ndarray of int, of shape (n, K)
         ``ranks[i, k]`` is the place of ``estimator.classes_[k]``: 1 is the most probable.
     """
-    return predict_by_blocks(label_scores, ranks_of, estimator, X)
+    return predict_by_blocks("predict_ranks", label_scores, ranks_of, estimator, X)
 
 
 def predict_order(estimator: Any, X: Any) -> NDArray[Any]:
@@ -61,7 +61,7 @@ def predict_order(estimator: Any, X: Any) -> NDArray[Any]:
     order : ndarray of labels, of shape (n, K)
         One row per point, most probable label first.
     """
-    return predict_by_blocks(label_scores, order_of, estimator, X)
+    return predict_by_blocks("predict_order", label_scores, order_of, estimator, X)
 
 
 def predict_top(estimator: Any, X: Any, k: int) -> NDArray[Any]:
@@ -82,7 +82,7 @@ def predict_top(estimator: Any, X: Any, k: int) -> NDArray[Any]:
         One row per point, most probable label first.
     """
     check_k(k, len(known_labels(estimator)))
-    return predict_by_blocks(label_scores, partial(top_of, k=k), estimator, X)
+    return predict_by_blocks("predict_top", label_scores, partial(top_of, k=k), estimator, X)
 
 
 # Answers for `predict_by_blocks`: from a classifier and the scores of its labels, (n, K).

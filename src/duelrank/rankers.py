@@ -35,11 +35,11 @@ from duelrank._sklearn import (
     take_rows,
     with_callbacks,
 )
-from duelrank._training import TrainingSet, encode, encode_blocks, require_y
+from duelrank._training import encode, encode_blocks
 from duelrank.blocks import in_blocks, predict_by_blocks, refuse_blocks
 from duelrank.duels import DuelEngine, EstimatorDuels, LogisticDuels
 from duelrank.predictions import predict_order, predict_ranks, predict_top
-from duelrank.rankings import order_from_scores
+from duelrank.rankings import check_codes, order_from_scores
 from duelrank.tournaments import (
     Tournaments,
     aggregate,
@@ -217,7 +217,12 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
                 "a classifier with predict_proba does, for example CalibratedClassifierCV."
             )
         metadata = route_fit_metadata(self, sample_weight, fit_params)
-        training = self._training_set(X, y, metadata, engine)
+        if in_blocks(X):
+            _check_takes_blocks(engine)
+            training = encode_blocks(self, X, y, metadata.pop("sample_weight", None))
+        else:
+            _refuse_weights_in_blocks(metadata.get("sample_weight"))
+            training = encode(self, X, y, self.unplaced, self.classes)
         classes = training.classes
         rng = check_random_state(self.random_state)
         label_order = rng.permutation(len(classes))
@@ -273,7 +278,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         probabilities : ndarray of shape (n, K)
             Columns follow `classes_`; strictly decreasing along the ranking.
         """
-        return predict_by_blocks(_posteriors, _themselves, self, X)
+        return predict_by_blocks("predict_proba", _posteriors, _unchanged, self, X)
 
     def tournament(self, X: Any) -> Tournaments:
         """Return the duels behind the rankings, for explanation.
@@ -322,9 +327,11 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             label, in the engine's floating type. An engine without probabilities has numbers of
             the same order here, as in `duelrank.tournaments.Tournaments`.
         """
+        refuse_blocks(X, "pass the few whose duels are wanted")
         X = self._check_points(X)
-        check_consistent_length(X, codes)
         n_classes = len(self.classes_)
+        codes = check_codes(codes, n_classes)
+        check_consistent_length(X, codes)
         duel_of, speaks_for = duels_by_labels(n_classes)
         place = np.argsort(self.label_order_)
         favoured = place[:, np.newaxis] < place  # who gets a duel of margin 0
@@ -392,23 +399,6 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             elif name.endswith(("param_grid", "param_distributions")):
                 _refuse_class_weights(name, value)
 
-    def _training_set(self, X: Any, y: Any, metadata: dict[str, Any], engine: Any) -> TrainingSet:
-        """Settle the labels; blocks take the weights of their rows out of the metadata."""
-        require_y(self, y)
-        if not in_blocks(X):
-            weights = metadata.get("sample_weight")
-            if in_blocks(weights):
-                raise TypeError(
-                    f"sample_weight must be in memory as X is, got {type(weights).__name__}."
-                )
-            return encode(self, X, y, self.unplaced, self.classes)
-        if not getattr(engine, "takes_blocks", False):
-            raise TypeError(
-                "X comes in blocks of rows, which LogisticDuels learns from; "
-                f"{type(engine).__name__} needs all rows in memory."
-            )
-        return encode_blocks(X, y, metadata.pop("sample_weight", None), self.classes)
-
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         if self._counting_suffices():
@@ -446,7 +436,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             counted = self._counted_scores(points) if self._counting_suffices() else None
             for part in batches(len(margins), at_once):
                 made = self._tournaments(margins[part], probabilities[part])
-                # Rounding may differ, so whoever asks gets scores from the same place.
+                # Counted and aggregated scores may differ by rounding; all methods return the
+                # counted ones.
                 yield made if counted is None else replace(made, scores=counted[part])
 
     def _ask_engine(
@@ -506,6 +497,21 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         )
 
 
+def _check_takes_blocks(engine: Any) -> None:
+    if not getattr(engine, "takes_blocks", False):
+        raise TypeError(
+            "X comes in blocks of rows, which LogisticDuels learns from; "
+            f"{type(engine).__name__} needs all rows in memory."
+        )
+
+
+def _refuse_weights_in_blocks(sample_weight: Any) -> None:
+    if in_blocks(sample_weight):
+        raise TypeError(
+            f"sample_weight must be in memory as X is, got {type(sample_weight).__name__}."
+        )
+
+
 def _posteriors(ranker: DuelRanker, X: Any) -> NDArray[np.float64]:
     """Couple the probabilities of the duels; a function of the module, because it travels."""
     return np.concatenate(
@@ -518,7 +524,7 @@ def _posteriors(ranker: DuelRanker, X: Any) -> NDArray[np.float64]:
     )
 
 
-def _themselves(ranker: DuelRanker, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unchanged(ranker: DuelRanker, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     return probabilities
 
 

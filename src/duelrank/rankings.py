@@ -302,6 +302,24 @@ def is_full(ranks: ArrayLike) -> bool:
     return bool(np.all(np.sort(array, axis=-1) == np.arange(1, array.shape[-1] + 1)))
 
 
+def check_codes(codes: ArrayLike, n_classes: int) -> NDArray[np.intp]:
+    """Return labels as integers after checking that they lie in 0..K−1.
+
+    Parameters
+    ----------
+    codes : array-like of int
+        The labels.
+    n_classes : int
+        Number of labels K.
+    """
+    labels = np.asarray(codes)
+    if labels.size and (
+        labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= n_classes
+    ):
+        raise ValueError(f"codes must be integers from 0 to {n_classes - 1}, got {codes!r}.")
+    return labels.astype(np.intp)
+
+
 def check_k(k: int, n_classes: int) -> None:
     """Check that k labels can be asked for.
 

@@ -29,7 +29,7 @@ from sklearn.utils import check_consistent_length
 from duelrank._rank_columns import is_ranks, ranks_by_label
 from duelrank._sklearn import MetadataRequester, check_sample_weight, predictor_inside
 from duelrank.feedback import check_feedback
-from duelrank.losses import kendall_distance, kendall_tau, told_kendall_tau, top_k_loss
+from duelrank.losses import kendall_distance, kendall_tau, kendall_tau_of_known_pairs, top_k_loss
 from duelrank.predictions import predict_ranks
 from duelrank.rankings import check_ranks, codes_from_labels, is_full
 
@@ -181,7 +181,7 @@ class TopKScorer(MetadataRequester):
 
 def kendall_tau_scorer() -> RankingScorer:
     """Return a scorer for the mean Kendall τ to the true rankings, full or partial."""
-    return RankingScorer(kendall_tau, partial_measure=told_kendall_tau)
+    return RankingScorer(kendall_tau, partial_measure=kendall_tau_of_known_pairs)
 
 
 def kendall_distance_scorer() -> RankingScorer:
@@ -196,7 +196,7 @@ def top_k_scorer(k: int) -> TopKScorer:
 
 def _unplaced(ranker: Any) -> str:
     """Tell what a ranker takes labels left out for."""
-    # A gap among the rows it was fitted on is enough, whatever the rows at hand look like.
+    # If fit saw gaps, NaN means unknown here too.
     if getattr(ranker, "unplaced_", None) == "unknown":
         return "unknown"
     unplaced: str = getattr(ranker, "unplaced", "auto")

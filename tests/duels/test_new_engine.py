@@ -81,8 +81,9 @@ class LeastDuels(BaseEstimator):
         feedback = np.asarray(feedback)
         code = feedback if feedback.ndim == 1 else np.nanargmin(feedback, axis=1)
         last = np.asarray(X)[:, -1]
-        counts = np.maximum(np.bincount(code, minlength=n_classes), 1)
-        self.means_ = np.bincount(code, last, minlength=n_classes) / counts
+        weights = np.ones(len(last)) if sample_weight is None else sample_weight
+        counts = np.maximum(np.bincount(code, weights, minlength=n_classes), 1e-9)
+        self.means_ = np.bincount(code, weights * last, minlength=n_classes) / counts
         return self
 
     def margins(self, X):
@@ -164,9 +165,14 @@ def test_the_nearest_centroid_is_first():
 
 def test_it_learns_from_rankings_and_weights(engine):
     ranks = np.argsort(np.argsort(Y[:, np.newaxis] != np.arange(3), kind="stable")) + 1.0
-    weights = np.ones(len(X))
-    ranker = DuelRanker(engine, random_state=0).fit(X, ranks, sample_weight=weights)
+    ranker = DuelRanker(engine, random_state=0).fit(X, ranks)
     assert (ranker.predict(X) == Y).mean() > 0.8
+    # Rows that weigh nothing have other labels: whoever ignores weights is misled by them.
+    misleading = np.r_[Y, (Y + 1) % 3, (Y + 2) % 3]
+    weights = np.r_[np.ones(len(X)), np.zeros(2 * len(X))]
+    weighted = DuelRanker(engine, random_state=0)
+    weighted.fit(np.tile(X, (3, 1)), misleading, sample_weight=weights)
+    assert (weighted.predict(X) == Y).mean() > 0.8
 
 
 def test_it_is_searched_and_put_into_pipelines():

@@ -1197,7 +1197,7 @@ def search(scoring):
             [
                 "duels.LogisticDuels",
                 "losses.kendall_tau",
-                "losses.told_kendall_tau",
+                "losses.kendall_tau_of_known_pairs",
                 "scoring.RankingScorer",
             ],
         ),

@@ -13,7 +13,7 @@ from duelrank.blocks._passes import Passes, passes_over, passes_over_frames
 from duelrank.blocks._sources import as_row_blocks, is_dask_frame
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabeledBlocks:
     """Training data in blocks: what an engine learns from that takes blocks.
 

@@ -26,11 +26,13 @@ Scores = Callable[[Any, Any], NDArray[Any]]
 Answer = Callable[[Any, NDArray[Any]], NDArray[Any]]
 
 
-def predict_by_blocks(scores: Scores, answer: Answer, estimator: Any, X: Any) -> Any:
+def predict_by_blocks(name: str, scores: Scores, answer: Answer, estimator: Any, X: Any) -> Any:
     """Return ``answer(estimator, scores(estimator, X))``; of Dask, a Dask array to be computed.
 
     Parameters
     ----------
+    name : str
+        What Dask shows as the name of the tasks.
     scores : callable
         Scores labels. Like `answer`, it is a function of a module, because it travels.
     answer : callable
@@ -50,7 +52,8 @@ def predict_by_blocks(scores: Scores, answer: Answer, estimator: Any, X: Any) ->
         )
     empty = answer(estimator, np.empty((0, len(known_labels(estimator)))))
     _check_columns(estimator, X)
-    return _mapped(partial(_predict_block, scores, answer, empty), X, as_task(estimator), empty)
+    predict = partial(_predict_block, scores, answer, empty)
+    return _mapped(name, predict, X, as_task(estimator), empty)
 
 
 def refuse_blocks(X: Any, advice: str) -> None:
@@ -82,7 +85,7 @@ def _predict_block(
 
 
 def _mapped(
-    predict: Callable[[Any, Any], NDArray[Any]], X: Any, model: Any, empty: NDArray[Any]
+    name: str, predict: Callable[[Any, Any], NDArray[Any]], X: Any, model: Any, empty: NDArray[Any]
 ) -> Any:
     """Return the Dask array of ``predict(block, model)`` for all blocks of rows."""
     import dask.array as da
@@ -105,5 +108,5 @@ def _mapped(
         new_axes=dict(zip("k", empty.shape[1:])),
         concatenate=True,  # of blocks of columns, if there are any
         meta=empty,
-        token="predict",
+        token=name,
     )

@@ -108,14 +108,19 @@ def count_sides(
     return np.stack([won[first, second], won[second, first]])
 
 
+def first_labels(feedback: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the code of every row's first label."""
+    if feedback.ndim == 1:
+        return feedback
+    return np.argmin(np.where(np.isnan(feedback), np.inf, feedback), axis=1)
+
+
 def top_labels(feedback: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     """Return the first label of every row, to stratify by.
 
     Labels that are first in fewer rows than there are folds count as one, K.
     """
-    top = feedback
-    if feedback.ndim == 2:
-        top = np.argmin(np.where(np.isnan(feedback), np.inf, feedback), axis=1)
+    top = first_labels(feedback)
     counts = np.bincount(top)
     rare = counts < n_folds
     if counts[rare].sum() < n_folds:  # too few together as well

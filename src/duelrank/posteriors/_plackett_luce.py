@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from duelrank.posteriors._known import check_eta
-from duelrank.rankings import check_ranks, ranks_from_scores
+from duelrank.rankings import check_codes, check_ranks, ranks_from_scores
 
 # Stands for the logarithm of 0 in a race: far below that of any positive float (−745), so that
 # every other label arrives before; labels of weight 0 still race among themselves.
@@ -177,11 +177,7 @@ def _check_observed(codes: ArrayLike, eta: NDArray[np.float64]) -> NDArray[np.in
         raise ValueError(
             f"codes must name one label per row of eta: shape {eta.shape[:-1]}, got {labels.shape}."
         )
-    if labels.size and (
-        labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= n_classes
-    ):
-        raise ValueError(f"codes must be integers from 0 to {n_classes - 1}, got {codes!r}.")
-    labels = labels.astype(np.intp)
+    labels = check_codes(codes, n_classes)
     impossible = np.take_along_axis(eta, labels[..., np.newaxis], axis=-1)[..., 0] == 0
     if impossible.any():
         row = int(np.flatnonzero(np.atleast_1d(impossible))[0])

@@ -26,7 +26,7 @@ OLD_NAMES = {
     "duelrank.duels._stump.StumpDuels": "duelrank.duels.StumpDuels",
     "duelrank.losses.RankingScorer": "duelrank.scoring.RankingScorer",
     "duelrank.losses.TopKScorer": "duelrank.scoring.TopKScorer",
-    "duelrank.losses._told_tau": "duelrank.losses.told_kendall_tau",
+    "duelrank.losses._told_tau": "duelrank.losses.kendall_tau_of_known_pairs",
 }
 
 

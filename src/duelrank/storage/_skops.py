@@ -148,7 +148,7 @@ def _our_types() -> list[str]:
     kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
     kinds += [scoring.RankingScorer, scoring.TopKScorer]
     # What the scorers measure.
-    kinds += [losses.kendall_distance, losses.kendall_tau, losses.told_kendall_tau]
+    kinds += [losses.kendall_distance, losses.kendall_tau, losses.kendall_tau_of_known_pairs]
     return [public_name(f"{kind.__module__}.{kind.__qualname__}") for kind in kinds]
 
 

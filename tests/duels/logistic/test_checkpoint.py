@@ -1,6 +1,8 @@
 """Fits that stop and go on from a file."""
 
+import shutil
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -337,3 +339,25 @@ def test_models_with_a_checkpoint_are_saved(iris, file, kind, tmp_path):
     duelrank.save(ranker, tmp_path / "model.skops")
     loaded = duelrank.load(tmp_path / "model.skops")
     np.testing.assert_array_equal(loaded.predict_order(X), ranker.predict_order(X))
+
+
+# A file of version 0.1.0, written after two iterations
+
+
+def test_files_of_older_versions_go_on(tmp_path):
+    old = Path(__file__).parent / "written_by_0_1" / "fit.npz"
+    copied = Path(shutil.copy(old, tmp_path / "fit.npz"))
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = rng.normal(size=(90, 4)) + np.eye(3, 4)[y]
+    begun = contents(old)["n_iter"]
+    assert begun.min() == 2
+    resumed = LogisticDuels(checkpoint=copied).fit(X, y, 3)
+    assert np.all(resumed.n_iter_ > begun)
+    assert not copied.exists()
+    whole = LogisticDuels().fit(X, y, 3)
+    assert np.all(resumed.n_iter_ <= whole.n_iter_ + 1)
+    np.testing.assert_allclose(resumed.coef_, whole.coef_, **CLOSE)
+    shutil.copy(old, copied)
+    with pytest.raises(ValueError, match=r"the file of another fit, .* with other C"):
+        LogisticDuels(2.0, checkpoint=copied).fit(X, y, 3)

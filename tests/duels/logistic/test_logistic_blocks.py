@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.naive_bayes import GaussianNB
 
 from duelrank import DuelRanker, LogisticDuels, LogisticDuelsCV, StumpDuels, pairs
-from duelrank.blocks import RowBlocks, _dask
+from duelrank.blocks import LabeledBlocks, RowBlocks, _dask
 from duelrank.duels.logistic import _blocks, _plan
 
 pytest.importorskip("distributed", reason="needs the extra dask")
@@ -357,3 +357,15 @@ def test_progress_steps_with_every_iteration(fruit, no_client, capfd):
     with pytest.warns(ConvergenceWarning):
         fitted(blocks, y, tol=1e-14, max_iter=2, verbose=True)
     assert "[LogisticDuels] iteration 2 of at most 2" in capfd.readouterr().err
+
+
+def test_what_is_said_beside_labelled_blocks_must_agree(fruit, no_client):
+    X, codes = fruit[0], np.searchsorted(NAMES, fruit[1])
+    blocks = LabeledBlocks.of(RowBlocks.from_array(X, 700), codes)
+    assert LogisticDuels().fit(blocks, None, 4).n_classes_ == 4
+    with pytest.raises(ValueError, match="n_classes must be the number of labels of the blocks, 4"):
+        LogisticDuels().fit(blocks, None, 5)
+    with pytest.raises(ValueError, match=r"feedback must be None, .* got ndarray"):
+        LogisticDuels().fit(blocks, codes, 4)
+    with pytest.raises(ValueError, match="sample_weight must be None"):
+        LogisticDuels().fit(blocks, None, 4, sample_weight=np.ones(len(X)))

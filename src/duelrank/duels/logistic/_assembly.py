@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from duelrank._pairs import pairs
 from duelrank._threads import Threads
+from duelrank.blocks import Census
 from duelrank.duels._sides import count_sides
 from duelrank.duels.logistic._batch import Floats, GroupBatch, join_small
 from duelrank.duels.logistic._groups import GroupedRows
@@ -71,11 +72,22 @@ class Objective(NamedTuple):
     scaling: Scaling
 
     @classmethod
-    def of(cls, rows: TrainingRows, settings: Settings) -> Objective:
+    def from_rows(cls, rows: TrainingRows, settings: Settings) -> Objective:
         """Return the objective of rows in memory."""
         sides = count_sides(rows.feedback, rows.n_classes, rows.weights)
         class_weights = ClassWeights(settings.class_weight, rows.n_classes, sides)
         scaling = Scaling.from_rows(rows.X, rows.weights, settings.fit_intercept)
+        return cls(settings.C, class_weights, scaling)
+
+    @classmethod
+    def from_census(
+        cls, census: Census, label_weights: Floats, dtype: np.dtype[Any], settings: Settings
+    ) -> Objective:
+        """Return the objective of rows in blocks, from how much the rows of each label weigh."""
+        n_classes = len(label_weights)
+        sides = np.stack([label_weights[side] for side in pairs(n_classes)])
+        class_weights = ClassWeights(settings.class_weight, n_classes, sides)
+        scaling = Scaling.from_census(census, settings.fit_intercept, dtype)
         return cls(settings.C, class_weights, scaling)
 
     @property
@@ -83,7 +95,7 @@ class Objective(NamedTuple):
         """How much the rows on the two sides of every duel weigh, (2, P)."""
         return self.class_weights.side_totals
 
-    def scale_of_sides(self, duels: NDArray[np.intp]) -> Floats:
+    def strength_of_sides(self, duels: NDArray[np.intp]) -> Floats:
         """Return C times the class weight of both sides of some duels, (2, n_duels)."""
         C = self.C[duels] if isinstance(self.C, np.ndarray) else self.C
         return C * self.class_weights.of_sides(duels)
@@ -228,26 +240,30 @@ def problem_batches(
     takes_part : ndarray of bool, of shape (n_patterns, F)
         As in `Membership`.
     """
-    scale_of_sides = objective.scale_of_sides(duels)
+    strengths = objective.strength_of_sides(duels)
     n_folds = takes_part.shape[1]
     batches = []
     for number, group in enumerate(grouped.groups):
         folds = np.flatnonzero(takes_part[group.pattern])
-        mine, side, of_rows = grouped.sides(group, duels)
+        mine, side, row_sides = grouped.sides(group, duels)
         if len(mine) == 0 or len(folds) == 0:
             continue
         problems = np.add.outer(mine * n_folds, folds).ravel()
-        for row_sides in _of_one_scale(of_rows, scale_of_sides[:, mine]):
-            second = side > 0 if row_sides is None else row_sides.max(axis=1) > 0
-            scale = scale_of_sides[second.astype(np.intp), mine]
-            scale, sides = (np.repeat(values, len(folds)) for values in (scale, side))
-            spread = None if row_sides is None else np.repeat(row_sides, len(folds), axis=0)
-            batches.append(table.batch(number, SideOfProblems(problems, sides, scale, spread)))
+        for part in _of_one_strength(row_sides, strengths[:, mine]):
+            second = side > 0 if part is None else part.max(axis=1) > 0
+            strength = strengths[second.astype(np.intp), mine]
+            sides = SideOfProblems(
+                problems,
+                np.repeat(side, len(folds)),
+                np.repeat(strength, len(folds)),
+                None if part is None else np.repeat(part, len(folds), axis=0),
+            )
+            batches.append(table.batch(number, sides))
     return batches
 
 
-def _of_one_scale(of_rows: Floats | None, scale_of_sides: Floats) -> list[Floats | None]:
-    """Separate rows on the second side from those on the first, where their scales differ."""
-    if of_rows is None or np.array_equal(*scale_of_sides):
-        return [of_rows]
-    return [np.maximum(of_rows, 0), np.minimum(of_rows, 0)]
+def _of_one_strength(row_sides: Floats | None, strengths: Floats) -> list[Floats | None]:
+    """Separate rows on the second side from those on the first, where their strengths differ."""
+    if row_sides is None or np.array_equal(*strengths):
+        return [row_sides]
+    return [np.maximum(row_sides, 0), np.minimum(row_sides, 0)]

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from duelrank._batches import batches
 from duelrank._threads import Threads
 
 Floats = NDArray[np.floating]
@@ -23,7 +24,7 @@ Result = TypeVar("Result")
 
 # Margins of a batch, and problems whose vectors are handled together: what a cache holds.
 BATCH_SIZE = 2**18
-LARGEST_BATCHED = BATCH_SIZE // 8  # a group with more margins gains nothing from company
+LARGEST_BATCHED = BATCH_SIZE // 8  # a group with more margins stays alone
 PROBLEMS_AT_ONCE = 1024
 
 
@@ -38,11 +39,11 @@ class GroupBatch:
     double : the same in double precision, or None
         The rows in double precision, where they are needed.
     problems : ndarray of int, of shape (g, q)
-        The problems of each group; −1, with a scale of 0, fills up a group that has fewer.
+        The problems of each group; −1, with a strength of 0, fills up a group that has fewer.
     side : ndarray of shape (g, q)
         The side of the group's rows in each problem, ±1.
-    scale : ndarray of shape (g, q)
-        Weight of the problem's loss on this side: C times a class weight.
+    strength : ndarray of shape (g, q)
+        What the problem's loss on this side is multiplied with: C times a class weight.
     row_weights : ndarray of shape (g, m), or None
         Sample weights.
     padding : ndarray of int, of shape (g,)
@@ -56,7 +57,7 @@ class GroupBatch:
     double: Any
     problems: NDArray[np.intp]
     side: Floats
-    scale: Floats
+    strength: Floats
     row_weights: Floats | None
     padding: NDArray[np.intp]
     row_sides: Floats | None = None
@@ -85,7 +86,7 @@ class GroupBatch:
                 group,
                 problems=number[group.problems[:, mine]],
                 side=group.side[:, mine],
-                scale=group.scale[:, mine],
+                strength=group.strength[:, mine],
                 row_sides=None if group.row_sides is None else group.row_sides[:, mine],
             )
             for group in self.groups()
@@ -103,7 +104,7 @@ class GroupBatch:
                 None if self.double is None else self.double[g : g + 1],
                 self.problems[g : g + 1],
                 self.side[g : g + 1],
-                self.scale[g : g + 1],
+                self.strength[g : g + 1],
                 None if self.row_weights is None else self.row_weights[g : g + 1],
                 self.padding[g : g + 1],
             )
@@ -129,7 +130,7 @@ class Accumulator:
         self.batches = batches
         self.n_problems = n_problems
         self.slots = []
-        taken = np.zeros(n_problems + 1, dtype=np.intp)  # the last one is nobody's problem, −1
+        taken = np.zeros(n_problems + 1, dtype=np.intp)  # the last column collects padding, −1
         for batch in batches:
             slots = np.empty(batch.problems.shape, dtype=np.intp)
             for own, problems in zip(slots, batch.problems, strict=True):
@@ -162,7 +163,7 @@ class Accumulator:
     ) -> Floats:
         """Return ``part(number, batch)``, (g, q, *width), of all batches: (slots, Q + 1, *width).
 
-        The last problem is nobody's. The next call with the same dtype and width uses the same
+        The last problem collects padding. The next call with the same dtype and width uses the same
         array again.
         """
         key = (dtype, width)
@@ -184,8 +185,7 @@ class Accumulator:
 
 def shares_of(n_problems: int) -> list[slice]:
     """Cut problems into shares whose vectors fit in a cache."""
-    starts = range(0, n_problems, PROBLEMS_AT_ONCE)
-    return [slice(start, min(start + PROBLEMS_AT_ONCE, n_problems)) for start in starts]
+    return list(batches(n_problems, PROBLEMS_AT_ONCE))
 
 
 def join_small(groups: list[GroupBatch]) -> list[GroupBatch]:
@@ -195,17 +195,17 @@ def join_small(groups: list[GroupBatch]) -> list[GroupBatch]:
     plays no part, because padding may change the last digit of a sum.
     """
     most = min(BATCH_SIZE, sum(group.problems.size * group.n_rows for group in groups) // 8)
-    batches: list[GroupBatch] = []
+    joined: list[GroupBatch] = []
     pile: list[GroupBatch] = []
     size = 0
     for group in sorted(groups, key=lambda group: (group.problems.shape[1], group.n_rows)):
         n_margins = group.problems.shape[1] * group.n_rows
         if pile and not (size + n_margins <= most and _is_alike(group, pile[0])):
-            batches.append(_joined(pile))
+            joined.append(_joined(pile))
             pile, size = [], 0
         pile.append(group)
         size += n_margins
-    return [*batches, _joined(pile)] if pile else batches
+    return [*joined, _joined(pile)] if pile else joined
 
 
 def _is_alike(group: GroupBatch, other: GroupBatch) -> bool:
@@ -248,7 +248,7 @@ def _joined(groups: list[GroupBatch]) -> GroupBatch:
         padded([group.double for group in groups]),
         filled([group.problems for group in groups], -1),
         filled([group.side for group in groups], 1),
-        filled([group.scale for group in groups], 0),
+        filled([group.strength for group in groups], 0),
         padded([group.row_weights for group in groups]),
         np.array(missing),
     )

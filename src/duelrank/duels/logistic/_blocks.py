@@ -17,18 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._pairs import pairs
 from duelrank._threads import Threads
 from duelrank.blocks import Columns, LabeledBlocks
-from duelrank.duels.logistic._assembly import Assembly, ClassWeights, Objective
+from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._batch import Floats
-from duelrank.duels.logistic._checkpoint import Checkpoint, facts_of
+from duelrank.duels.logistic._checkpoint import Checkpoint, fingerprint_of
 from duelrank.duels.logistic._fit import StartProgress, Steps, solve_tiles
 from duelrank.duels.logistic._newton import SINGLE_TOL, State
 from duelrank.duels.logistic._passes import BlockProblems, Coding, ProblemsByPasses
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import Settings, TrainingRows
-from duelrank.duels.logistic._table import Scaling
 from duelrank.duels.logistic._tiles import label_ranges, solve_tasks
 
 SEED = 20200101  # which rows are sampled changes how fast a fit is, and only its last digits
@@ -58,10 +56,6 @@ class LabelCounts(NamedTuple):
         means[codes] = census.projected / np.maximum(census.weights, np.finfo(np.float64).tiny)
         return cls(rows, weights, means)
 
-    def sides(self) -> Floats:
-        """Return how much the rows on the two sides of all duels weigh, (2, P)."""
-        return np.stack([self.weights[side] for side in pairs(len(self.weights))])
-
 
 def fit_blocks(
     blocks: LabeledBlocks,
@@ -87,10 +81,10 @@ def fit_blocks(
     """
     census, labels = blocks.census, LabelCounts.of(blocks)
     coding = Coding(blocks.classes, census.dtype if dtype is None else np.dtype(dtype))
-    objective = objective_of(blocks, labels, coding.dtype, settings)
+    objective = Objective.from_census(census, labels.weights, coding.dtype, settings)
     n_features = len(census.mean)
     fitted = FittedDuels.unsolved(objective.sides, n_features, coding.dtype)
-    checkpoint = Checkpoint(fitted, settings, lambda: facts_of(objective, labels.means))
+    checkpoint = Checkpoint(fitted, settings, lambda: fingerprint_of(objective, labels.means))
     ranges = label_ranges(
         labels.rows,
         len(objective.scaling.penalty),
@@ -114,15 +108,6 @@ def fit_blocks(
     steps = Steps.of(start_progress, sample, checkpoint)
     solve_tiles(sample, checkpoint, steps, solution_on_sample, problems)
     return fitted
-
-
-def objective_of(
-    blocks: LabeledBlocks, labels: LabelCounts, dtype: np.dtype[Any], settings: Settings
-) -> Objective:
-    """Return the objective of rows that come in blocks."""
-    scaling = Scaling.from_census(blocks.census, settings.fit_intercept, dtype)
-    class_weights = ClassWeights(settings.class_weight, len(blocks.classes), labels.sides())
-    return Objective(settings.C, class_weights, scaling)
 
 
 def _sample(

@@ -1,8 +1,8 @@
 """Checkpoints: a file from which a fit that was stopped goes on.
 
 The file is a NumPy archive. It holds coefficients and intercepts of X as it was given, so that a
-fit may go on with other blocks, on another machine, or with another tolerance. It also holds facts
-about the data and the parameters, by which a fit recognises its own file.
+fit may go on with other blocks, on another machine, or with another tolerance. It also holds a
+fingerprint of the data and the parameters, by which a fit recognises its own file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from duelrank.duels.logistic._table import RowTable
 WAIT_PER_WRITING = 20
 SHORT_WRITING = 0.2  # seconds; writing that is not longer costs no wait
 
-Facts = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any]]
 
 
 class Checkpoint:
@@ -44,21 +44,21 @@ class Checkpoint:
         What is known of all duels. If the file is there, they go on from where it stopped.
     settings : Settings
         The parameters; without a path in `checkpoint` nothing is read or written.
-    facts : callable
-        Returns what the fit goes by, a dictionary of arrays; see `facts_of`.
+    fingerprint : callable
+        Returns what tells this fit from others; see `fingerprint_of`.
     """
 
     def __init__(
-        self, fitted: FittedDuels, settings: Settings, facts: Callable[[], Facts] = dict
+        self, fitted: FittedDuels, settings: Settings, fingerprint: Callable[[], Arrays] = dict
     ) -> None:
         self.fitted = fitted
         self.tol = settings.tol
         self.every = settings.checkpoint_every
         self.path = _check_path(settings.checkpoint)
-        self.facts = {} if self.path is None else facts()
+        self.fingerprint = {} if self.path is None else fingerprint()
         self.steps = 0
         self.written = self.writing = 0.0  # when it was written, and how long that took
-        self.saved: Facts = {}
+        self.saved: Arrays = {}
         if self.path is not None and self.path.exists():
             self.saved = _read(self.path)
             self._check()
@@ -79,7 +79,7 @@ class Checkpoint:
             return None
         state = self.fitted.state(duels, table)
         if self.saved and np.array_equal(self.saved["duels"], duels):
-            # What was good enough may have been so for another stage, or another tolerance.
+            # A duel may have been done for another stage or tolerance.
             state.done[:] = self.saved["done"] & (state.decrement <= self.tol)
             state.stage, state.iterations, state.iterations_in_stage = (
                 int(number) for number in self.saved["progress"]
@@ -119,7 +119,7 @@ class Checkpoint:
 
     def _write(self, **current: NDArray[Any]) -> None:
         assert self.path is not None
-        arrays = {**self.facts, **vars(self.fitted), **current}
+        arrays = {**self.fingerprint, **vars(self.fitted), **current}
         started = time.monotonic()
         with replacing(self.path) as partial, partial.open("wb") as file:
             np.savez(file, **arrays)
@@ -128,7 +128,7 @@ class Checkpoint:
         self.writing = taken if taken > SHORT_WRITING else 0.0
 
     def _check(self) -> None:
-        for name, value in self.facts.items():
+        for name, value in self.fingerprint.items():
             saved = self.saved.get(name, np.zeros(0))
             same = saved.shape == value.shape
             if same and value.dtype.kind == "f":
@@ -146,7 +146,7 @@ class Checkpoint:
                 )
 
 
-def facts_of(objective: Objective, label_means: Floats) -> Facts:
+def fingerprint_of(objective: Objective, label_means: Floats) -> Arrays:
     """Return what tells one fit from another: parameters, labels and features.
 
     Parameters
@@ -191,7 +191,7 @@ def _check_path(path: str | os.PathLike[str] | None) -> Path | None:
     return file
 
 
-def _read(path: Path) -> Facts:
+def _read(path: Path) -> Arrays:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

@@ -12,8 +12,8 @@ from duelrank.duels.logistic._batch import Floats, shares_of
 from duelrank.duels.logistic._preconditioner import Preconditioner
 from duelrank.duels.logistic._problems import Evaluation, Problems
 
-# Conjugate gradients stop when the preconditioned residual has shrunk so far. Far from the solution
-# the model of the objective is crude, and little is asked for.
+# Conjugate gradients stop at this share of the first residual. Far from the solution a rough
+# direction is enough.
 FORCING_FAR, NEAR = 0.5, 0.1
 FORCING_DONE = 0.1  # a problem that has all but converged only needs its certificate
 

@@ -29,7 +29,7 @@ from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import Settings, check_settings, check_training_rows
 
 SCORINGS = ("accuracy", "balanced_accuracy", "neg_log_loss")
-# Only the scores of models on folds matter, and these do not move any more when fits are this good.
+# Better fits no longer change the scores on folds.
 FOLD_TOL = 1e-6
 
 
@@ -158,7 +158,7 @@ class LogisticDuelsCV(LinearDuels):
         folds = Folds.of(self.cv, rows)
         rows = rows.with_weight()
         settings = self._settings()
-        objective = Objective.of(rows, settings)
+        objective = Objective.from_rows(rows, settings)
         fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype)
         with threads_of_blas() as threads:
             assembly = Assembly.of(
@@ -177,13 +177,10 @@ class LogisticDuelsCV(LinearDuels):
 
         chosen = search.chosen
         self.Cs_, self.C_, self.scores_ = Cs, Cs[chosen], search.scores
-        self.coef_, self.intercept_ = fitted.coef, fitted.intercept
-        self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
-        self.converged_ = fitted.decrement <= self.tol
+        self._keep(fitted, n_classes)
         self.fold_converged_ = search.decrement <= tol
-        self.n_classes_ = n_classes
-        warn_unless_converged(self.fold_converged_, n_classes, self.max_iter, "models on folds")
-        warn_unless_converged(self.converged_, n_classes, self.max_iter)
+        warn_unless_converged(self, self.fold_converged_, "models on folds")
+        warn_unless_converged(self, self.converged_)
         return self
 
     def _settings(self) -> Settings:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from duelrank._pairs import pairs
 from duelrank._parameters import check_count, check_positive
 from duelrank._progress import Progress
-from duelrank._sklearn import with_callbacks
+from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import threads_of_blas
 from duelrank.blocks import LabeledBlocks, in_blocks
 from duelrank.duels.logistic._blocks import fit_blocks
@@ -154,6 +154,8 @@ class LogisticDuels(LinearDuels):
         if in_blocks(X):
             name = f"the codes of {n_classes} labels"
             X = LabeledBlocks.of(X, feedback, sample_weight, np.arange(n_classes), name)
+        elif isinstance(X, LabeledBlocks):
+            _check_blocks(X, feedback, n_classes, sample_weight)
         with threads_of_blas() as threads, ExitStack() as opened:
             start_progress = self._progress_in(opened)
             if isinstance(X, LabeledBlocks):
@@ -164,11 +166,8 @@ class LogisticDuels(LinearDuels):
                 fitted = fit_in_memory(
                     rows.with_weight(), self._settings(), threads, start_progress
                 )
-        self.coef_, self.intercept_ = fitted.coef, fitted.intercept
-        self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
-        self.converged_ = fitted.decrement <= self.tol
-        self.n_classes_ = n_classes
-        warn_unless_converged(self.converged_, n_classes, self.max_iter)
+        self._keep(fitted, n_classes)
+        warn_unless_converged(self, self.converged_)
         return self
 
     def _settings(self) -> Settings:
@@ -186,23 +185,35 @@ class LogisticDuels(LinearDuels):
         return start
 
 
+def _check_blocks(blocks: LabeledBlocks, feedback: Any, n_classes: int, sample_weight: Any) -> None:
+    """Raise unless all that is said besides labelled blocks agrees with them."""
+    if len(blocks.classes) != n_classes:
+        raise ValueError(
+            f"n_classes must be the number of labels of the blocks, {len(blocks.classes)}, "
+            f"got {n_classes}."
+        )
+    for name, value in (("feedback", feedback), ("sample_weight", sample_weight)):
+        if value is not None:
+            raise ValueError(
+                f"{name} must be None, as labelled blocks bring theirs along; "
+                f"got {type(value).__name__}."
+            )
+
+
 def warn_unless_converged(
-    converged: NDArray[np.bool_],
-    n_classes: int,
-    max_iter: int,
-    models: str = "duels",
+    engine: LinearDuels, converged: NDArray[np.bool_], models: str = "duels"
 ) -> None:
     """Count the models that have not converged, (K(K−1)/2, …), and name their duels."""
     missing = np.flatnonzero(~converged.reshape(len(converged), -1).all(axis=1))
     if len(missing) == 0:
         return
-    first, second = pairs(n_classes)
+    first, second = pairs(engine.n_classes_)
     named = ", ".join(f"{first[d]}-{second[d]}" for d in missing[:10])
     more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
     warnings.warn(
         f"{np.count_nonzero(~converged)} of {converged.size} {models} did not converge within "
-        f"max_iter={max_iter} iterations, by the numbers of their labels: {named}{more}. Raise "
-        "max_iter or tol, or lower C.",
+        f"max_iter={engine.max_iter} iterations, by the numbers of their labels: {named}{more}. "
+        "Raise max_iter or tol, or lower C.",
         ConvergenceWarning,
-        stacklevel=3,  # of whoever called fit
+        stacklevel=3 + has_wrapped_fit(engine),  # of whoever called the engine's fit
     )

@@ -1,8 +1,8 @@
 """The fit of all duels: `fit_in_memory`, and the driver that every fit shares, `solve_tiles`.
 
-A fit from blocks (`_blocks`) gives the driver other problems and better starting points; one with
-thousands of labels (`_tiles`) fits in memory, task by task; and a cross-validation (`_cv`) chooses
-C where others choose a starting point.
+A fit from blocks (`_blocks`) uses other problems and starts from the solution on a sample. With
+thousands of labels, `_tiles` calls `fit_in_memory` for every tile. A cross-validation (`_cv`) first
+finds the C of a tile's duels.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from duelrank._threads import Threads
 from duelrank.blocks import projection
+from duelrank.duels._sides import first_labels
 from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._batch import Floats
-from duelrank.duels.logistic._checkpoint import Checkpoint, facts_of
+from duelrank.duels.logistic._checkpoint import Checkpoint, fingerprint_of
 from duelrank.duels.logistic._newton import State
 from duelrank.duels.logistic._problems import Problems
 from duelrank.duels.logistic._result import FittedDuels
@@ -70,13 +71,13 @@ def fit_in_memory(
     begun : Begun, default=None
         Which duels are asked for, and how far they have come; by default all, from the start.
     """
-    objective = Objective.of(rows, settings)
+    objective = Objective.from_rows(rows, settings)
     fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype)
     if begun is not None:
         if begun.fitted is not None:
             fitted.put(begun.wanted, begun.fitted)
         fitted.solved |= ~begun.wanted
-    checkpoint = Checkpoint(fitted, settings, lambda: facts_of(objective, _label_means(rows)))
+    checkpoint = Checkpoint(fitted, settings, lambda: fingerprint_of(objective, _label_means(rows)))
     assembly = Assembly.of(rows, objective, settings, threads, wanted=~fitted.solved)
     solve_tiles(assembly, checkpoint, Steps.of(start_progress, assembly, checkpoint))
     return fitted
@@ -147,7 +148,7 @@ def _label_means(rows: TrainingRows) -> Floats:
     """Return the mean of every label's projected rows; of the rows it is first in, for ranks."""
     X, feedback = rows.X, rows.feedback
     share = np.ones(X.shape[0]) if rows.weights is None else rows.weights
-    codes = feedback if feedback.ndim == 1 else np.argmin(np.nan_to_num(feedback, nan=np.inf), 1)
+    codes = first_labels(feedback)
     sums = np.bincount(codes, share * (X @ projection(X.shape[1])), minlength=rows.n_classes)
     total = np.bincount(codes, share, minlength=rows.n_classes)
     return sums / np.maximum(total, np.finfo(np.float64).tiny)

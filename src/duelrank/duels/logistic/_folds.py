@@ -140,7 +140,7 @@ class FoldSearch:
         latest: Floats = np.zeros((np.count_nonzero(complete), n_coefficients))
         before = latest
         for c, C in enumerate(Cs):
-            batches = [replace(batch, scale=C * batch.scale) for batch in training]
+            batches = [replace(batch, strength=C * batch.strength) for batch in training]
             problems = ProblemsInMemory(batches, len(latest), assembly.threads)
             start = State.at(_ahead(Cs[: c + 1], latest, before))
             solution = assembly.solve(problems, start, self.tol)

@@ -53,13 +53,13 @@ class Sides(NamedTuple):
         Numbers inside the set of duels asked for.
     side : ndarray of shape (q,)
         1 for the second label's side, −1 for the first one's; 1 where rows have their own sides.
-    of_rows : ndarray of float32, of shape (q, m), or None
+    row_sides : ndarray of float32, of shape (q, m), or None
         Sides of every row: 1, −1, or 0 where it says nothing. None if all are on the same side.
     """
 
     duels: NDArray[np.intp]
     side: Floats
-    of_rows: Floats | None
+    row_sides: Floats | None
 
 
 class GroupedRows:
@@ -112,8 +112,8 @@ class GroupedRows:
         """Return the sides of a group in those of some duels that it takes part in."""
         first, second = (codes[duels] for codes in self.pairs)
         if group.label is None:
-            of_rows = outcomes(self.feedback[group.rows], duels).T.astype(np.float32)
-            return Sides(np.arange(len(duels)), np.ones(len(duels)), of_rows)
+            row_sides = outcomes(self.feedback[group.rows], duels).T.astype(np.float32)
+            return Sides(np.arange(len(duels)), np.ones(len(duels)), row_sides)
         mine = np.flatnonzero((first == group.label) | (second == group.label))
         side = np.where(second[mine] == group.label, 1.0, -1.0)
         if self.feedback.ndim == 1:
@@ -121,8 +121,8 @@ class GroupedRows:
         ranks = self.feedback[group.rows]
         others = np.where(side > 0, first[mine], second[mine])
         wins = ranks[:, [group.label]] < ranks[:, others]
-        of_rows = wins.T.astype(np.float32) * side[:, np.newaxis].astype(np.float32)
-        return Sides(mine, np.ones(len(mine)), of_rows)
+        row_sides = wins.T.astype(np.float32) * side[:, np.newaxis].astype(np.float32)
+        return Sides(mine, np.ones(len(mine)), row_sides)
 
 
 def _by_winner(ranks: NDArray[np.float64]) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:

@@ -16,6 +16,7 @@ from duelrank.blocks import refuse_blocks
 from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._loss import wrong_side
+from duelrank.duels.logistic._result import FittedDuels
 
 # Above so many labels, the sums that break ties are taken in single precision.
 MOST_LABELS_IN_DOUBLE = 256
@@ -27,8 +28,13 @@ FEW_LABELS, FEW_LABELS_ROWS = 40, 2048
 class LinearDuels(Engine):
     """Duels with linear margins ``X @ coef_.T + intercept_``: the parent of the logistic ones."""
 
+    tol: float
+    max_iter: int
     coef_: Floats
     intercept_: Floats
+    decrement_: Floats
+    n_iter_: NDArray[np.intp]
+    converged_: NDArray[np.bool_]
     n_classes_: int
 
     def margins(self, X: Any) -> Floats:
@@ -152,6 +158,13 @@ class LinearDuels(Engine):
             and self.coef_.dtype.kind == self.intercept_.dtype.kind == "f"
             and self.n_classes_ == n_classes
         )
+
+    def _keep(self, fitted: FittedDuels, n_classes: int) -> None:
+        """Keep the result of a fit."""
+        self.coef_, self.intercept_ = fitted.coef, fitted.intercept
+        self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
+        self.converged_ = fitted.decrement <= self.tol
+        self.n_classes_ = n_classes
 
     def _check_points(self, X: Any) -> Any:
         check_is_fitted(self, "coef_")

@@ -2,19 +2,19 @@
 
 Problem q has the coefficients w_q of shape (d,), the last one the intercept if there is one, and
 
-    f_q(w) = ½ Σ_j penalty_j w_j² + Σ_i scale_iq log(1 + exp(−s_iq xᵢ·w)),
+    f_q(w) = ½ Σ_j penalty_j w_j² + Σ_i strength_iq log(1 + exp(−s_iq xᵢ·w)),
 
 where s_iq = ±1 is the side of row i in problem q (`side` or `row_sides` of a `GroupBatch`) and
-scale_iq is C times the class weight of that side (`scale`) times the weight of the row
+strength_iq is C times the class weight of that side (`strength`) times the weight of the row
 (`row_weights`). A row without a side in q has no term. A group of m rows and its q problems are one
 matrix product: *folded margins* z = s · (W Xᵀ), shape (q, m), which are positive where the row is
 on its right side. With p = 1 / (1 + exp(z)) the probability of the wrong side,
 
-    ∇f_q = penalty · w − Σ_i scale_iq s_iq p_iq xᵢ
-    ∇²f_q = diag(penalty) + Σ_i scale_iq p_iq (1 − p_iq) xᵢ xᵢᵀ.
+    ∇f_q = penalty · w − Σ_i strength_iq s_iq p_iq xᵢ
+    ∇²f_q = diag(penalty) + Σ_i strength_iq p_iq (1 − p_iq) xᵢ xᵢᵀ.
 
 The functions here return what the rows of one `GroupBatch` contribute; the solver adds the penalty.
-scale_iq p_iq (1 − p_iq) is called the *curvature* of row i in problem q. Nothing is checked.
+strength_iq p_iq (1 − p_iq) is called the *curvature* of row i in problem q. Nothing is checked.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def wrong_side(margins: Floats, out: Floats | None = None) -> Floats:
 
 
 def loss(batch: GroupBatch, wrong: Floats) -> Floats:
-    """Return Σ_i scale log(1 + exp(−z)) per problem, (g, q), from the probabilities p.
+    """Return Σ_i strength log(1 + exp(−z)) per problem, (g, q), from the probabilities p.
 
     A row counts for 21 at most, and in single precision for nothing beyond a margin of 17. That is
     precise enough, because decrements are only compared with the sum. Without row weights, the
@@ -58,32 +58,32 @@ def loss(batch: GroupBatch, wrong: Floats) -> Floats:
     right = np.subtract(1, wrong)
     np.maximum(right, 1e-9, out=right)
     if batch.row_weights is not None:
-        return -batch.scale * np.einsum("gqm,gm->gq", np.log(right), batch.row_weights)
+        return -batch.strength * np.einsum("gqm,gm->gq", np.log(right), batch.row_weights)
     quarter = right.shape[2] // 4
     product = right[:, :, :quarter] * right[:, :, quarter : 2 * quarter]
     product *= right[:, :, 2 * quarter : 3 * quarter]
     product *= right[:, :, 3 * quarter : 4 * quarter]
     total = np.log(product, out=product).sum(axis=2)
     total += np.log(right[:, :, 4 * quarter :]).sum(axis=2)
-    return -batch.scale * total
+    return -batch.strength * total
 
 
 def gradient(batch: GroupBatch, wrong: Floats) -> Floats:
-    """Return the rows' part of the gradients, −Σ_i scale s p xᵢ, shape (g, q, d)."""
+    """Return the rows' part of the gradients, −Σ_i strength s p xᵢ, shape (g, q, d)."""
     if batch.row_weights is not None:
         wrong = wrong * batch.row_weights[:, np.newaxis].astype(wrong.dtype)
     if batch.row_sides is not None:
         wrong = wrong * batch.row_sides
     part = against_rows(wrong, batch.rows(wrong.dtype.type))
-    part *= -(batch.scale * batch.side)[..., np.newaxis]
+    part *= -(batch.strength * batch.side)[..., np.newaxis]
     return part
 
 
 def curvature(batch: GroupBatch, wrong: Floats) -> Floats:
-    """Return scale p (1 − p) in single precision, shape (g, q, m)."""
+    """Return strength p (1 − p) in single precision, shape (g, q, m)."""
     wrong = wrong.astype(np.float32, copy=False)
     curvatures: Floats = wrong - wrong * wrong
-    curvatures *= batch.scale.astype(np.float32)[..., np.newaxis]
+    curvatures *= batch.strength.astype(np.float32)[..., np.newaxis]
     if batch.row_weights is not None:
         curvatures *= batch.row_weights[:, np.newaxis].astype(np.float32)
     return curvatures
@@ -106,18 +106,18 @@ def slopes_after(batch: GroupBatch, margins: Floats, change: Floats, step: Float
     wrong_side(wrong, out=wrong)
     if batch.row_weights is not None:
         wrong *= batch.row_weights[:, np.newaxis].astype(change.dtype)
-    return -batch.scale * np.einsum("gqm,gqm->gq", wrong, change)
+    return -batch.strength * np.einsum("gqm,gqm->gq", wrong, change)
 
 
 def hessian_times(batch: GroupBatch, curvatures: Floats, directions: Floats) -> Floats:
-    """Return the rows' part of Hessians times directions, Σ_i scale p(1−p) (xᵢ·v) xᵢ."""
+    """Return the rows' part of Hessians times directions, Σ_i strength p(1−p) (xᵢ·v) xᵢ."""
     along = along_rows(directions, batch.single)
     along *= curvatures
     return against_rows(along, batch.single)
 
 
 def hessian_diagonal(batch: GroupBatch, curvatures: Floats) -> Floats:
-    """Return the rows' part of the diagonals of Hessians, Σ_i scale p(1−p) xᵢ², (g, q, d)."""
+    """Return the rows' part of the diagonals of Hessians, Σ_i strength p(1−p) xᵢ², (g, q, d)."""
     rows = batch.single
     squares = rows * rows if isinstance(rows, np.ndarray) else rows.power(2)
     return against_rows(curvatures, squares)

@@ -171,7 +171,7 @@ class Along(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Their size: whoever sends them asks for it."""
+        """Their size, by which `blocks` sets Dask's limit for graphs."""
         return int(self.coef.nbytes + self.vectors.nbytes)
 
 

@@ -1,7 +1,7 @@
 """Approximate inverse Hessians of many logistic problems, for conjugate gradients.
 
 A preconditioner can ``update`` itself by the curvatures of an iteration and ``apply`` its inverses
-to vectors. It is told by ``needed`` how many inner iterations they led to.
+to vectors. ``needed`` tells it how many inner iterations they led to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FEW_COEFFICIENTS, FEW_ROWS = 24, 2048
 SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
 # A Hessian of d coefficients may leave out curvatures below this share of the d-th largest.
 NEGLIGIBLE = 0.02
-LEAST_CURVATURE = 1e-6  # believed sum of curvatures, relative to the largest sum seen
+LEAST_CURVATURE = 1e-6  # smallest sum of curvatures to divide by, as a share of the largest so far
 
 
 class Diagonal:
@@ -86,7 +86,7 @@ class Diagonal:
         return result
 
     def needed(self, inner: int) -> None:
-        """Hear how many inner iterations were needed."""
+        """Take note of how many inner iterations were needed."""
 
 
 class OwnHessians:
@@ -158,12 +158,12 @@ class OwnHessians:
         consecutive = active[-1] - active[0] == len(active) - 1
         # The inverses are large, and a slice copies nothing.
         which = slice(active[0], active[-1] + 1) if consecutive else active
-        with np.errstate(invalid="ignore"):  # see the products of the objective
+        with np.errstate(invalid="ignore"):  # see `along_rows` in `_loss`
             product: Floats = np.matmul(self.inverses[which], vectors[:, :, np.newaxis])[:, :, 0]
         return product
 
     def needed(self, inner: int) -> None:
-        """Hear how many inner iterations were needed."""
+        """Take note of how many inner iterations were needed."""
         self.stale = inner >= SLOW_INNER
 
 
@@ -215,7 +215,7 @@ def _sum_of_grams(batches: list[GroupBatch], grams: list[Floats], places: Places
     _, _, n_coefficients = grams[0].shape
     total = np.zeros((n_coefficients, n_coefficients), dtype=np.float32)
     for b, g, i in places:
-        total += np.float32(batches[b].scale[g, i]) * grams[b][g]
+        total += np.float32(batches[b].strength[g, i]) * grams[b][g]
     return total
 
 

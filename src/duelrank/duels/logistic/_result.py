@@ -38,7 +38,7 @@ class FittedDuels:
 
     @classmethod
     def unsolved(cls, sides: Floats, n_features: int, dtype: Any) -> FittedDuels:
-        """Begin: duels with rows on one side only are known, those with none are 0.
+        """Begin: duels with rows of one label are solved, and duels without rows have margin 0.
 
         Parameters
         ----------

@@ -20,7 +20,7 @@ from duelrank.duels.logistic._batch import Floats, GroupBatch
 from duelrank.duels.logistic._groups import Group
 from duelrank.duels.logistic._rows import TrainingRows
 
-BATCH_SIZE = 2**15  # numbers that are scaled at a time, in a cache
+NUMBERS_AT_ONCE = 2**15  # that are scaled in a cache
 LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
 
 
@@ -89,7 +89,7 @@ class Scaling:
         mean, scale = self.mean.astype(X.dtype), self.scale.astype(X.dtype)
         table = np.empty((len(which), len(self.penalty)), dtype=dtype)
         table[:, n_features:] = 1
-        for batch in batches(len(which), BATCH_SIZE // max(1, n_features)):
+        for batch in batches(len(which), NUMBERS_AT_ONCE // max(1, n_features)):
             rows = X[which[batch]]
             rows -= mean
             rows /= scale
@@ -111,15 +111,15 @@ class Scaling:
 
 
 class SideOfProblems(NamedTuple):
-    """The problems that a group takes part in, their side and scale, all (q,), as in `GroupBatch`.
+    """The problems that a group takes part in, with side and strength, as in `GroupBatch`.
 
-    `of_rows` are the sides of single rows, (q, m), or None.
+    All are (q,); `row_sides` are (q, m), or None.
     """
 
     problems: NDArray[np.intp]
     side: Floats
-    scale: Floats
-    of_rows: Floats | None = None
+    strength: Floats
+    row_sides: Floats | None = None
 
 
 class RowTable:
@@ -188,10 +188,10 @@ class RowTable:
             double,
             sides.problems[np.newaxis],
             sides.side[np.newaxis],
-            sides.scale[np.newaxis],
+            sides.strength[np.newaxis],
             weights,
             np.zeros(1, dtype=np.intp),
-            None if sides.of_rows is None else sides.of_rows[np.newaxis],
+            None if sides.row_sides is None else sides.row_sides[np.newaxis],
         )
 
     def unscale(self, table_coef: Floats) -> tuple[Floats, Floats]:

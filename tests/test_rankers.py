@@ -9,7 +9,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
@@ -59,47 +59,6 @@ def test_free_functions_agree_with_the_methods_through_wrappers(flowers):
     np.testing.assert_array_equal(predict_top(pipeline, X, 2), fitted.predict_top(Xt, 2))
     search = GridSearchCV(pipeline, {"duelranker__ties": ["probability", "index"]}, cv=3).fit(X, y)
     np.testing.assert_array_equal(predict_order(search, X)[:, 0], search.predict(X))
-
-
-@pytest.mark.parametrize(
-    "classifier",
-    [
-        LogisticRegression(max_iter=500),
-        RandomForestClassifier(5, random_state=0),
-        SVC(),
-        GaussianNB(),
-        RidgeClassifier(),
-    ],
-    ids=lambda c: type(c).__name__,
-)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_free_functions_rank_any_classifier(flowers, classifier, n_classes):
-    X, y = flowers
-    X, y = X[: 50 * n_classes], y[: 50 * n_classes]
-    model = classifier.fit(X, y)
-    ranks, order = predict_ranks(model, X), predict_order(model, X)
-    np.testing.assert_array_equal(order[:, 0], model.predict(X))
-    np.testing.assert_array_equal(model.classes_[np.argsort(ranks, axis=1)], order)
-
-
-def test_free_functions_refuse_what_cannot_rank(flowers):
-    X, y = flowers
-    ovo = SVC(decision_function_shape="ovo").fit(np.tile(X, (2, 1)), np.r_[y, [f"{k}2" for k in y]])
-    for model in (
-        ovo,
-        make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")).fit(X, y),
-    ):
-        with pytest.raises(TypeError, match="decision_function scores pairs of labels"):
-            predict_ranks(model, X)
-    calibrated = SVC(decision_function_shape="ovo", kernel="linear")
-    two = calibrated.fit(X[:100], y[:100])  # two labels have one score either way
-    np.testing.assert_array_equal(predict_order(two, X[:100])[:, 0], two.predict(X[:100]))
-    with pytest.raises(TypeError, match="fitted single-output classifier"):
-        predict_ranks(LinearRegression().fit(X, X[:, 0]), X)
-    with pytest.raises(NotFittedError):
-        predict_ranks(LogisticRegression(), X)
-    with pytest.raises(ValueError, match="k must be an integer from 1 to 3, got 4"):
-        predict_top(GaussianNB().fit(X, y), X, 4)
 
 
 def test_two_labels(flowers):

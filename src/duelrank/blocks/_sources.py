@@ -342,4 +342,9 @@ def _read_parquet(path: str, groups: list[int], columns: str | Sequence[str]) ->
         table = parquet.read_row_groups(groups, columns=names, use_threads=False)
     if isinstance(columns, str):
         return table[columns].to_numpy()
-    return table.select(names).to_pandas()
+    try:
+        return table.select(names).to_pandas()
+    except ImportError as error:
+        raise ImportError(
+            "Features of Parquet files need pandas: pip install 'duelrank[dask]'."
+        ) from error

@@ -146,7 +146,7 @@ def check_labels(y: Any) -> NDArray[Any]:
 
 def projection(n_features: int) -> Floats:
     """Return the direction, always the same, in which points are projected on one number."""
-    return np.random.default_rng(SEED).choice([-1.0, 1.0], n_features)
+    return np.random.default_rng(SEED).choice(np.array([-1.0, 1.0]), n_features)
 
 
 def _unfit_columns(frame: Any) -> list[Any]:
@@ -175,7 +175,9 @@ def _moments(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
         return np.zeros(n_features), np.zeros(n_features)
     parts = list(batches(len(points), ROWS_AT_ONCE))
     with one_blas_thread():
-        mean = sum(weights[rows] @ points[rows].astype(np.float64) for rows in parts)
+        mean = np.zeros(n_features)
+        for rows in parts:
+            mean += weights[rows] @ points[rows].astype(np.float64)
         mean /= weights.sum()
         deviations = np.zeros(n_features)
         for rows in parts:

@@ -249,7 +249,7 @@ def _cut_like(values: Any, like: RowBlocks | None, name: str) -> RowBlocks:
             f"{name} must have one row for each of the {sum(like.lengths)} rows of X, "
             f"got shape {column.shape}."
         )
-    ends = np.cumsum(like.lengths)
+    ends = np.cumsum(like.lengths).tolist()
     pieces = [_slice(column, end - length, end) for end, length in zip(ends, like.lengths)]
     return RowBlocks(pieces, like.lengths)
 

@@ -294,8 +294,8 @@ def _shares(
     places = ranks if codes is None else places_of(codes, ranks)
     repeated = np.repeat(weights, n_classes) if codes is None else weights
     cells = (labels * n_classes + places - 1).ravel()
-    counts = np.bincount(cells, weights=repeated, minlength=n_classes**2)
-    counts = counts.reshape(n_classes, n_classes)
+    counted = np.bincount(cells, weights=repeated, minlength=n_classes**2)
+    counts = counted.reshape(n_classes, n_classes)
     with np.errstate(invalid="ignore"):
         return counts / counts.sum(axis=1, keepdims=True)
 

@@ -63,7 +63,8 @@ class Plan(NamedTuple):
         most_bytes = working_memory * 2**20
         parts = list(tiles(work, most_bytes / work.n_models))
         n_problems = work.n_models * max(map(len, parts), default=0)
-        rows_of_duel = work.rows_of_duels.sum() / max(1, np.count_nonzero(work.rows_of_duels))
+        n_duels = int(np.count_nonzero(work.rows_of_duels))
+        rows_of_duel = float(work.rows_of_duels.sum()) / max(1, n_duels)
         own_hessians = dense and own_hessians_pay(
             rows_of_duel, work.n_coefficients, n_problems, most_bytes
         )

@@ -26,7 +26,6 @@ FOUNDATIONS = {
     "_progress": "progress of long fits",
     "_rank_columns": "which column of ranks belongs to which label",
     "_sklearn": "what is private in scikit-learn or differs between its versions",
-    "_sklearn_models": "the same of its fitted models",
     "_threads": "threads of BLAS",
 }
 # The same for modules that import rooms: they have a place in the order.

@@ -5,7 +5,7 @@ objects around them, plus our own ``duelrank.json``: versions, labels, columns a
 everything. `load` refuses types that are neither ours nor scikit-learn's. It also checks what
 scikit-learn would use unchecked, such as the node numbers of decision trees.
 
-The steps from a model to a file, and the module of each; `load` takes them backwards:
+The modules, in the order of the steps from a model to a file and back:
 
 - `_saving`: `save`, and the description of the model;
 - `_columns`: the kinds of the model's columns, as far as the model tells;
@@ -15,7 +15,8 @@ The steps from a model to a file, and the module of each; `load` takes them back
 - `_archive`: one file with a checksum, written whole or not at all;
 - `_description`: what the file says about itself, for `describe`;
 - `_loading`: `load`;
-- `_checks`: loaded arrays must fit together, or the process could crash;
+- `_checks`: loaded arrays must fit together, or the process could crash; `_sklearn_models` has what
+  is private in scikit-learn's fitted models;
 - `_versions`: the versions that a model was saved with.
 """
 

@@ -18,7 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import BaggingClassifier
 
 from duelrank._pairs import n_pairs
-from duelrank._sklearn_models import (
+from duelrank.duels import check_engine
+from duelrank.rankers import DuelRanker
+from duelrank.storage._sklearn_models import (
     NODE_DTYPE,
     PREDICTOR_RECORD_DTYPE,
     BaseGradientBoosting,
@@ -26,8 +28,6 @@ from duelrank._sklearn_models import (
     Tree,
     TreePredictor,
 )
-from duelrank.duels import check_engine
-from duelrank.rankers import DuelRanker
 
 LEAF = -1
 

@@ -29,8 +29,8 @@ from sklearn.base import BaseEstimator
 from sklearn.neighbors import BallTree, KDTree
 from sklearn.utils import Bunch
 
-from duelrank._sklearn_models import Tree, TreePredictor
 from duelrank.storage._checks import check_packed, check_tree, check_tree_predictor
+from duelrank.storage._sklearn_models import Tree, TreePredictor
 
 PREDICTOR_ARRAYS = ("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")
 TREE_ARGUMENTS = ("n_features", "n_classes", "n_outputs")

@@ -12,6 +12,7 @@ Groups are divided further by *pattern*, the folds that rows take part in.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +108,12 @@ class GroupedRows:
             for part in np.array_split(rows[places], n_chunks if label is None else 1)
             if len(part)
         ]
+
+    def with_groups(self, groups: list[Group]) -> GroupedRows:
+        """Return the same rows in other groups."""
+        other = copy(self)
+        other.groups = groups
+        return other
 
     def sides(self, group: Group, duels: NDArray[np.intp]) -> Sides:
         """Return the sides of a group in those of some duels that it takes part in."""

@@ -81,7 +81,7 @@ class BlockProblems(NamedTuple):
         rows = self.coding.rows(columns)
         grouped = GroupedRows(rows.feedback, rows.n_classes)
         concerned = np.unique([side[self.duels] for side in pairs(rows.n_classes)])
-        grouped.groups = [
+        groups = [
             group._replace(rows=part)
             for group in grouped.groups
             if group.label in concerned
@@ -91,7 +91,8 @@ class BlockProblems(NamedTuple):
             )
         ]
         scaling = self.objective.scaling
-        table = RowTable(rows, grouped.groups, scaling, threads, precise=precise)
+        table = RowTable(rows, groups, scaling, threads, precise=precise)
+        grouped = grouped.with_groups(groups)
         return join_small(problem_batches(table, grouped, self.objective, self.duels))
 
 

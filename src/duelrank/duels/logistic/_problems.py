@@ -33,7 +33,7 @@ class Evaluation(NamedTuple):
     value : ndarray of shape (Q,)
         The losses.
     gradient : Sums
-        Their gradients, (Q, d).
+        Their gradients, (Q, d); to be read before the next evaluation.
     rows : anything
         What the problems remember of their rows.
     """

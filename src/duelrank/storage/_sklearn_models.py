@@ -1,6 +1,6 @@
-"""What is private inside scikit-learn's fitted models; saved models alone need it.
+"""What is private inside scikit-learn's fitted models.
 
-Apart from `_sklearn`, because it imports trees, boosting and support vector machines.
+It is apart from `duelrank._sklearn`, because it imports trees, boosting and support vectors.
 """
 
 from sklearn.ensemble._gb import BaseGradientBoosting

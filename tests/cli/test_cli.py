@@ -230,7 +230,7 @@ def test_an_interrupt_leaves_the_old_output(sent, code, word, model, flowers, tm
         time.sleep(0.02)
     process.send_signal(sent)
     _, errors = process.communicate()
-    assert process.returncode == code
+    assert process.returncode == code, errors
     assert errors == b"Error: " + word + b"; files that were there are as before.\n"
     assert out.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["many.csv", "out.csv"]

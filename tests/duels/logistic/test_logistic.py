@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
@@ -245,6 +246,18 @@ def test_the_same_bytes_whatever_the_threads(digits):
     with threadpool_limits(2):
         two_cv = LogisticDuelsCV(Cs=2, cv=2).fit(X, y, 10).margins(X)
     np.testing.assert_array_equal(one_cv, two_cv)
+
+
+@pytest.mark.parametrize("engine", [LogisticDuels(), LogisticDuelsCV(Cs=2, cv=2)])
+def test_sums_over_many_rows_do_not_depend_on_threads(engine, rng):
+    # So many rows that BLAS would share a sum over them among its threads.
+    y = np.arange(12_000) % 2
+    X = 100 * rng.random(size=(12_000, 150)) + 10 * y[:, np.newaxis]
+    fitted = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            fitted.append(clone(engine).fit(X, y, 2).coef_)
+    np.testing.assert_array_equal(*fitted)
 
 
 def test_sparse_equals_dense(rng):

@@ -158,9 +158,9 @@ class LogisticDuelsCV(LinearDuels):
         folds = Folds.of(self.cv, rows)
         rows = rows.with_weight()
         settings = self._settings()
-        objective = Objective.from_rows(rows, settings)
-        fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype)
         with threads_of_blas() as threads:
+            objective = Objective.from_rows(rows, settings)
+            fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype)
             assembly = Assembly.of(
                 rows,
                 objective,

@@ -10,7 +10,7 @@ import pytest
 from duelrank._training import encode, encode_blocks
 from duelrank.blocks import LabeledBlocks, RowBlocks, _dask
 
-RANKER = SimpleNamespace(classes=None)
+RANKER = SimpleNamespace(classes=None, unplaced="behind")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_labels_become_codes_and_nothing_given_is_changed():
 def test_ranks_follow_the_sorted_labels_and_stay_as_they_were_given():
     ranks = pd.DataFrame({"pear": [1.0, 3.0], "fig": [2.0, 1.0], "kiwi": [np.nan, 2.0]})
     copy = ranks.copy()
-    training = encode(RANKER, np.zeros((2, 1)), ranks, unplaced="behind")
+    training = encode(RANKER, np.zeros((2, 1)), ranks)
     np.testing.assert_array_equal(training.classes, ["fig", "kiwi", "pear"])
     np.testing.assert_array_equal(training.rank_columns, ["pear", "fig", "kiwi"])
     np.testing.assert_array_equal(training.feedback, [[2, 3, 1], [1, 2, 3]])

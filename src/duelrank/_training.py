@@ -62,22 +62,20 @@ class TrainingSet:
         return as_ranks(self.feedback, len(self.classes))
 
 
-def encode(ranker: Any, X: Any, y: Any, unplaced: str = "auto", classes: Any = None) -> TrainingSet:
+def encode(ranker: Any, X: Any, y: Any) -> TrainingSet:
     """Settle the labels and the feedback of rows in memory; X and y stay as they are.
 
     Parameters
     ----------
     ranker : estimator
-        Whose fit it is, for the error message.
+        Whose fit it is. Its `unplaced` is as in `check_feedback`; its `classes`, if not None, are
+        all labels in the order of the columns of ranks.
     X : array-like with n rows
         The points.
     y : array-like of shape (n,) or (n, K)
         Labels, or ranks. The columns of a dataframe name the labels; otherwise they are 0..K−1.
-    unplaced : {"auto", "behind", "unknown"}, default="auto"
-        As in `check_feedback`.
-    classes : array-like of shape (K,), default=None
-        All labels, in the order of the columns of ranks; by default those that y names.
     """
+    unplaced, classes = ranker.unplaced, ranker.classes
     _require_y(ranker, y)
     if in_blocks(y):
         raise TypeError(f"y must be in memory as X is, got {type(y).__name__}.")

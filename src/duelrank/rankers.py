@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from duelrank._batches import batches, margin_batches
+from duelrank._batches import margin_batches
 from duelrank._choices import AGGREGATIONS, TIES
 from duelrank._label_ranker import LabelRanker
 from duelrank._pairs import beats_from_square, duels_by_labels, n_pairs, square
@@ -222,7 +222,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             training = encode_blocks(self, X, y, metadata.pop("sample_weight", None))
         else:
             _refuse_weights_in_blocks(metadata.get("sample_weight"))
-            training = encode(self, X, y, self.unplaced, self.classes)
+            training = encode(self, X, y)
         classes = training.classes
         rng = check_random_state(self.random_state)
         label_order = rng.permutation(len(classes))
@@ -429,12 +429,11 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         with_probabilities |= (
             self.aggregation != "copeland" or self.ties not in ("random", "index") or n_classes == 2
         )
-        at_once = TOURNAMENT_BATCH_BYTES // (8 * n_classes * n_classes)
         for rows in margin_batches(n_rows, n_classes):
             points = X if rows == slice(0, n_rows) else take_rows(X, rows)
             margins, probabilities = self._ask_engine(points, with_probabilities)
             counted = self._counted_scores(points) if self._counting_suffices() else None
-            for part in batches(len(margins), at_once):
+            for part in margin_batches(len(margins), n_classes, TOURNAMENT_BATCH_BYTES):
                 made = self._tournaments(margins[part], probabilities[part])
                 # Counted and aggregated scores may differ by rounding; all methods return the
                 # counted ones.

@@ -68,7 +68,7 @@ class Competitor(LabelRanker):
         """
         refuse_blocks(X, f"{type(self).__name__} does not learn from blocks, DuelRanker does")
         points = self._as_points(X)
-        targets = encode(self, points, y, self.unplaced, self.classes)
+        targets = encode(self, points, y)
         ranks = targets.ranks
         used = ~reveals_nothing(ranks)
         weights = None

@@ -8,11 +8,11 @@ above one half, means that `second[d]` beats `first[d]`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 __all__ = ["pairs"]
 
@@ -79,6 +79,15 @@ def sides_of_labels(n_classes: int) -> NDArray[np.float64]:
     return sides
 
 
+def sparse_sides_of_labels(n_classes: int) -> sparse.csr_array:
+    """Return the same as a sparse array, two entries for every duel, (P, K)."""
+    first, second = pairs(n_classes)
+    entries = np.tile([-1.0, 1.0], len(first))
+    ends = 2 * np.arange(len(first) + 1)
+    shape = len(first), n_classes
+    return sparse.csr_array((entries, np.stack([first, second], axis=1).ravel(), ends), shape=shape)
+
+
 def duels_by_labels(n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the number of the duel of labels a and b, and 1 if its values speak for a, else −1.
 
@@ -89,21 +98,3 @@ def duels_by_labels(n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]
     number[first, second] = number[second, first] = np.arange(len(first))
     codes = np.arange(n_classes)
     return number, np.sign(np.subtract.outer(codes, codes))
-
-
-def runs_of_duels(
-    n_classes: int, most_columns: int
-) -> Iterator[tuple[list[tuple[int, slice]], slice]]:
-    """Cut the duels into runs of about so many columns, whole first labels together.
-
-    Yields the first labels of a run with their columns in it, and the run's slice of all duels.
-    """
-    labels: list[tuple[int, slice]] = []
-    start = stop = 0
-    for label in range(n_classes - 1):
-        n_duels = n_classes - 1 - label
-        labels.append((label, slice(stop - start, stop - start + n_duels)))
-        stop += n_duels
-        if stop - start >= most_columns or label == n_classes - 2:
-            yield labels, slice(start, stop)
-            labels, start = [], stop

@@ -333,10 +333,11 @@ def test_counted_wins_of_many_labels_and_blocks(rng, monkeypatch):
     y = np.arange(120) % 40
     ranker = DuelRanker(random_state=0).fit(X, y)
     expected = ranker.predict_ranks(X)
-    monkeypatch.setattr("duelrank.duels.logistic._linear.FEW_LABELS", 2)
+    for module in ("_counting", "_linear"):
+        monkeypatch.setattr(f"duelrank.duels.logistic.{module}.FEW_LABELS", 2)
     np.testing.assert_array_equal(ranker.predict_ranks(X), expected)
     monkeypatch.setattr("duelrank.duels.logistic._linear.WIN_ROWS", 7)
-    monkeypatch.setattr("duelrank.duels.logistic._linear.WIN_COLUMNS", 11)
+    monkeypatch.setattr("duelrank.duels.logistic._margins.RUN_COLUMNS", 11)
     np.testing.assert_array_equal(ranker.predict_ranks(X), expected)
     monkeypatch.setattr("duelrank.duels.logistic._linear.MOST_LABELS_IN_DOUBLE", 2)
     assert (ranker.predict_ranks(X) == expected).mean() > 0.999

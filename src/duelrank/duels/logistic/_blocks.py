@@ -22,11 +22,11 @@ from duelrank.blocks import Columns, LabeledBlocks
 from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._checkpoint import Checkpoint, fingerprint_of
-from duelrank.duels.logistic._fit import StartProgress, Steps, solve_tiles
+from duelrank.duels.logistic._fit import Steps, solve_tiles
 from duelrank.duels.logistic._newton import SINGLE_TOL, State
 from duelrank.duels.logistic._passes import BlockProblems, Coding, ProblemsByPasses
 from duelrank.duels.logistic._result import FittedDuels
-from duelrank.duels.logistic._rows import Settings, TrainingRows
+from duelrank.duels.logistic._rows import Settings, StartProgress, TrainingRows
 from duelrank.duels.logistic._tiles import label_ranges, solve_tasks
 
 SEED = 20200101  # which rows are sampled changes how fast a fit is, and only its last digits
@@ -107,6 +107,7 @@ def fit_blocks(
 
     steps = Steps.of(start_progress, sample, checkpoint)
     solve_tiles(sample, checkpoint, steps, solution_on_sample, problems)
+    checkpoint.finish()
     return fitted
 
 

@@ -46,10 +46,17 @@ class Checkpoint:
         The parameters; without a path in `checkpoint` nothing is read or written.
     fingerprint : callable
         Returns what tells this fit from others; see `fingerprint_of`.
+    takes_rows : bool, default=False
+        Whether the fit has its rows in memory, so that duels may be kept as coefficients of these.
+        If it has, `fitted` takes over from the file which duels are.
     """
 
     def __init__(
-        self, fitted: FittedDuels, settings: Settings, fingerprint: Callable[[], Arrays] = dict
+        self,
+        fitted: FittedDuels,
+        settings: Settings,
+        fingerprint: Callable[[], Arrays] = dict,
+        takes_rows: bool = False,
     ) -> None:
         self.fitted = fitted
         self.tol = settings.tol
@@ -61,10 +68,8 @@ class Checkpoint:
         self.saved: Arrays = {}
         if self.path is not None and self.path.exists():
             self.saved = _read(self.path)
-            self._check()
-            fitted.put(
-                slice(None), FittedDuels(**{name: self.saved[name] for name in vars(fitted)})
-            )
+            self._check(takes_rows)
+            fitted.restore(self.saved)
             # Duels that have not reached the tolerance go on.
             fitted.solved &= fitted.decrement <= self.tol
 
@@ -127,8 +132,16 @@ class Checkpoint:
         taken = self.written - started
         self.writing = taken if taken > SHORT_WRITING else 0.0
 
-    def _check(self) -> None:
+    def _check(self, takes_rows: bool) -> None:
+        by_rows = np.any(self.saved.get("by_rows", False))
+        if by_rows and not takes_rows:
+            raise ValueError(
+                f"checkpoint names the file of a fit of rows in memory, {self.path}; a fit of "
+                "blocks cannot go on with it."
+            )
         for name, value in self.fingerprint.items():
+            if name == "row_order" and not by_rows:
+                continue
             saved = self.saved.get(name, np.zeros(0))
             same = saved.shape == value.shape
             if same and value.dtype.kind == "f":
@@ -136,7 +149,7 @@ class Checkpoint:
             elif same:
                 same = np.array_equal(saved, value)
             if not same:
-                what = "data"
+                what = "rows, or rows in another order" if name == "row_order" else "data"
                 if name == "parameters" and saved.dtype.kind == "U":
                     theirs, ours = json.loads(str(saved)), json.loads(str(value))
                     what = " and ".join(key for key in ours if ours[key] != theirs.get(key))
@@ -146,7 +159,9 @@ class Checkpoint:
                 )
 
 
-def fingerprint_of(objective: Objective, label_means: Floats) -> Arrays:
+def fingerprint_of(
+    objective: Objective, label_means: Floats, row_order: Floats | None = None
+) -> Arrays:
     """Return what tells one fit from another: parameters, labels and features.
 
     Parameters
@@ -155,6 +170,8 @@ def fingerprint_of(objective: Objective, label_means: Floats) -> Arrays:
         What is minimised.
     label_means : ndarray of shape (K,)
         Means of the labels' rows, projected; see `duelrank.blocks.projection`.
+    row_order : ndarray of shape (1,), default=None
+        A number that depends on the order of the rows as well, if that matters.
     """
     scaling, class_weight = objective.scaling, objective.class_weights.given
     n_classes = len(label_means)
@@ -171,12 +188,14 @@ def fingerprint_of(objective: Objective, label_means: Floats) -> Arrays:
     }
     direction = projection(len(scaling.scale))
     spread = np.sqrt(direction**2 @ scaling.scale**2)
+    in_order = {} if row_order is None else {"row_order": row_order / spread}
     return {
         "parameters": np.array(json.dumps(parameters)),
         "label_weights": won,
         "feature_scales": np.log(scaling.scale),
         "feature_means": scaling.mean / scaling.scale,
         "label_means": (label_means - direction @ scaling.mean) / spread,
+        **in_order,
     }
 
 

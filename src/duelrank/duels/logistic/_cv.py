@@ -10,9 +10,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from duelrank._pairs import n_pairs
 from duelrank._parameters import check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
@@ -21,12 +21,13 @@ from duelrank.duels.logistic._assembly import Assembly, Membership, Objective
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._checkpoint import Checkpoint
 from duelrank.duels.logistic._engine import LogisticDuels, warn_unless_converged
-from duelrank.duels.logistic._fit import Steps, solve_tiles
-from duelrank.duels.logistic._folds import Folds, FoldSearch, best_for_all, best_for_each
+from duelrank.duels.logistic._fold_search import FoldSearch
+from duelrank.duels.logistic._folds import Folds, FoldScores
+from duelrank.duels.logistic._kept import kept_duels
 from duelrank.duels.logistic._linear import LinearDuels
-from duelrank.duels.logistic._problems import Problems
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import Settings, check_settings, check_training_rows
+from duelrank.duels.logistic.row_space import DuelsInRows, RowFoldSearch, plan_by_rows
 
 SCORINGS = ("accuracy", "balanced_accuracy", "neg_log_loss")
 # Better fits no longer change the scores on folds.
@@ -156,29 +157,39 @@ class LogisticDuelsCV(LinearDuels):
             raise ValueError(f"scoring must be one of {SCORINGS}, got {self.scoring!r}.")
         rows = check_training_rows(self, X, feedback, n_classes, sample_weight)
         folds = Folds.of(self.cv, rows)
-        rows = rows.with_weight()
+        rows = rows.with_weight().without_empty_columns()
         settings = self._settings()
+        found = FoldScores(
+            n_pairs(n_classes), folds.n_folds, Cs, self.scoring, max(self.tol, FOLD_TOL)
+        )
         with threads_of_blas() as threads:
             objective = Objective.from_rows(rows, settings)
-            fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype)
-            assembly = Assembly.of(
-                rows,
-                objective,
-                settings,
-                threads,
-                wanted=~fitted.solved,
-                folds=Membership(folds.pattern, folds.train),
-            )
-            n_solves = len(assembly.plan.tiles) * (len(Cs) + 1)
+            by_rows = plan_by_rows(rows, objective, settings)
+            fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype, by_rows)
+            in_features = ~(fitted.by_rows | fitted.solved)
+            searches: list[FoldSearch | RowFoldSearch] = []
+            if np.any(fitted.by_rows & ~fitted.solved):
+                duels = DuelsInRows(rows, objective, self.working_memory, threads)
+                searches.append(RowFoldSearch(duels, folds, found, fitted, settings))
+            if in_features.any():
+                members = Membership(folds.pattern, folds.train)
+                assembly = Assembly.of(
+                    rows, objective, settings, threads, wanted=in_features, folds=members
+                )
+                searches.append(FoldSearch(assembly, folds, found, Checkpoint(fitted, settings)))
+            n_solves = sum(search.n_solves for search in searches)
             with Progress(self, n_solves, "solve", bool(self.verbose)) as progress:
-                tol = max(self.tol, FOLD_TOL)
-                search = FoldSearch(assembly, folds, Cs, self.scoring, tol, progress.step)
-                self._search_and_fit(search, Checkpoint(fitted, settings), progress)
+                if self.shared_C:
+                    for search in searches:
+                        search.search(progress.step)
+                    found.choose_for_all()
+                for search in searches:
+                    search.fit(progress.step)
+            kept = kept_duels(fitted, rows, self.n_features_in_)
 
-        chosen = search.chosen
-        self.Cs_, self.C_, self.scores_ = Cs, Cs[chosen], search.scores
-        self._keep(fitted, n_classes)
-        self.fold_converged_ = search.decrement <= tol
+        self.Cs_, self.C_, self.scores_ = Cs, Cs[found.chosen], found.scores
+        self._keep(fitted, kept)
+        self.fold_converged_ = found.decrement <= found.tol
         warn_unless_converged(self, self.fold_converged_, "models on folds")
         warn_unless_converged(self, self.converged_)
         return self
@@ -187,35 +198,6 @@ class LogisticDuelsCV(LinearDuels):
         """Return the parameters of the solver; C is 1 until it is chosen."""
         names = ("fit_intercept", "class_weight", "tol", "max_iter", "working_memory")
         return Settings(1.0, *(getattr(self, name) for name in names))
-
-    def _search_and_fit(
-        self, search: FoldSearch, checkpoint: Checkpoint, progress: Progress
-    ) -> None:
-        """Choose the C's and fit all duels with them, tile by tile.
-
-        If the duels share one C, all of them are searched before it is known; otherwise a tile is
-        searched when it is its turn to be fitted.
-        """
-        assembly = search.assembly
-        starts = {}
-        if self.shared_C:
-            for duels in assembly.plan.tiles:
-                starts[int(duels[0])] = search.search(duels)
-            search.chosen[:] = best_for_all(search.scores)
-
-        def start_of(duels: NDArray[np.intp]) -> Floats:
-            if not self.shared_C:
-                starts[int(duels[0])] = search.search(duels)
-                search.chosen[duels] = best_for_each(search.scores[duels])
-            return starts.pop(int(duels[0]))[np.arange(len(duels)), search.chosen[duels]]
-
-        def problems_of(duels: NDArray[np.intp]) -> Problems:
-            objective = assembly.objective._replace(C=search.Cs[search.chosen])
-            everyone = np.ones((search.folds.n_patterns, 1), dtype=bool)
-            return assembly._replace(objective=objective).problems(duels, everyone)
-
-        steps = Steps(iteration=lambda: None, tile=progress.step)
-        solve_tiles(assembly, checkpoint, steps, start_of, problems_of)
 
     def settled(self) -> LogisticDuels:
         """Return an engine, not fitted, with the C that was found and nothing left to search.

@@ -19,9 +19,15 @@ from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import threads_of_blas
 from duelrank.blocks import LabeledBlocks, in_blocks
 from duelrank.duels.logistic._blocks import fit_blocks
-from duelrank.duels.logistic._fit import StartProgress, fit_in_memory
+from duelrank.duels.logistic._fit import fit_in_memory
+from duelrank.duels.logistic._kept import KeptDuels, kept_duels
 from duelrank.duels.logistic._linear import LinearDuels
-from duelrank.duels.logistic._rows import Settings, check_settings, check_training_rows
+from duelrank.duels.logistic._rows import (
+    Settings,
+    StartProgress,
+    check_settings,
+    check_training_rows,
+)
 
 
 class LogisticDuels(LinearDuels):
@@ -161,12 +167,13 @@ class LogisticDuels(LinearDuels):
             if isinstance(X, LabeledBlocks):
                 validate_data(self, X.census.head, skip_check_array=True)
                 fitted = fit_blocks(X, self.dtype, self._settings(), threads, start_progress)
+                kept = KeptDuels.of_features(fitted.coef, n_classes)
             else:
                 rows = check_training_rows(self, X, feedback, n_classes, sample_weight)
-                fitted = fit_in_memory(
-                    rows.with_weight(), self._settings(), threads, start_progress
-                )
-        self._keep(fitted, n_classes)
+                rows = rows.with_weight().without_empty_columns()
+                fitted = fit_in_memory(rows, self._settings(), threads, start_progress)
+                kept = kept_duels(fitted, rows, self.n_features_in_)
+        self._keep(fitted, kept)
         warn_unless_converged(self, self.converged_)
         return self
 

@@ -18,20 +18,12 @@ from duelrank.blocks import projection
 from duelrank.duels._sides import first_labels
 from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._batch import Floats
-from duelrank.duels.logistic._checkpoint import Checkpoint, fingerprint_of
+from duelrank.duels.logistic._checkpoint import Arrays, Checkpoint, fingerprint_of
 from duelrank.duels.logistic._newton import State
 from duelrank.duels.logistic._problems import Problems
 from duelrank.duels.logistic._result import FittedDuels
-from duelrank.duels.logistic._rows import Settings, TrainingRows
-
-# Takes the number of steps that there will be, their name, and how many of them were done before.
-# Returns what to call after each step.
-StartProgress = Callable[[int, str, int], Callable[[], None]]
-
-
-def no_progress(n_steps: int, name: str, done: int) -> Callable[[], None]:
-    """Show no progress."""
-    return lambda: None
+from duelrank.duels.logistic._rows import Settings, StartProgress, TrainingRows, no_progress
+from duelrank.duels.logistic.row_space import plan_by_rows, solve_by_rows
 
 
 class Begun(NamedTuple):
@@ -72,14 +64,19 @@ def fit_in_memory(
         Which duels are asked for, and how far they have come; by default all, from the start.
     """
     objective = Objective.from_rows(rows, settings)
-    fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype)
+    by_rows = None if begun is not None else plan_by_rows(rows, objective, settings)
+    fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype, by_rows)
     if begun is not None:
         if begun.fitted is not None:
             fitted.put(begun.wanted, begun.fitted)
         fitted.solved |= ~begun.wanted
-    checkpoint = Checkpoint(fitted, settings, lambda: fingerprint_of(objective, _label_means(rows)))
-    assembly = Assembly.of(rows, objective, settings, threads, wanted=~fitted.solved)
-    solve_tiles(assembly, checkpoint, Steps.of(start_progress, assembly, checkpoint))
+    checkpoint = Checkpoint(fitted, settings, lambda: _fingerprint(rows, objective), begun is None)
+    solve_by_rows(rows, objective, settings, threads, checkpoint, start_progress)
+    unsolved = ~fitted.solved
+    if unsolved.any():
+        assembly = Assembly.of(rows, objective, settings, threads, wanted=unsolved)
+        solve_tiles(assembly, checkpoint, Steps.of(start_progress, assembly, checkpoint))
+    checkpoint.finish()
     return fitted
 
 
@@ -141,14 +138,18 @@ def solve_tiles(
         fitted.solved[duels] = True
         checkpoint.solved()
         steps.tile()
-    checkpoint.finish()
 
 
-def _label_means(rows: TrainingRows) -> Floats:
-    """Return the mean of every label's projected rows; of the rows it is first in, for ranks."""
+def _fingerprint(rows: TrainingRows, objective: Objective) -> Arrays:
+    """Return what tells a fit of these rows from others.
+
+    Labels have the means of their projected rows, with rankings of the rows they are first in.
+    """
     X, feedback = rows.X, rows.feedback
     share = np.ones(X.shape[0]) if rows.weights is None else rows.weights
     codes = first_labels(feedback)
-    sums = np.bincount(codes, share * (X @ projection(X.shape[1])), minlength=rows.n_classes)
+    projected = X @ projection(X.shape[1])
+    sums = np.bincount(codes, share * projected, minlength=rows.n_classes)
     total = np.bincount(codes, share, minlength=rows.n_classes)
-    return sums / np.maximum(total, np.finfo(np.float64).tiny)
+    means = sums / np.maximum(total, np.finfo(np.float64).tiny)
+    return fingerprint_of(objective, means, np.atleast_1d(projected @ projection(len(projected))))

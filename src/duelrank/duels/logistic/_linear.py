@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,19 +11,24 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._batches import batches
-from duelrank._pairs import n_pairs, pairs, runs_of_duels, sides_of_labels
+from duelrank._pairs import n_pairs
 from duelrank._threads import one_blas_thread, threads_of_blas
 from duelrank.blocks import refuse_blocks
 from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels.logistic._batch import Floats
-from duelrank.duels.logistic._loss import wrong_side
+from duelrank.duels.logistic._counting import FEW_LABELS, Counting, Runs
+from duelrank.duels.logistic._kept import KeptDuels
+from duelrank.duels.logistic._margins import FeatureMargins, RowMargins, margins_of_kept
 from duelrank.duels.logistic._result import FittedDuels
 
 # Above so many labels, the sums that break ties are taken in single precision.
 MOST_LABELS_IN_DOUBLE = 256
-# How many points and duels are counted at a time, with many labels or few.
-WIN_ROWS, WIN_COLUMNS = 256, 1024
-FEW_LABELS, FEW_LABELS_ROWS = 40, 2048
+# How many points are counted at a time, with many labels or few.
+WIN_ROWS = 256
+FEW_LABELS_ROWS = 2048
+
+# What was prepared to compute margins, by engine and precision; a model file has no use for it.
+_prepared: WeakKeyDictionary[Any, dict[Any, FeatureMargins | RowMargins]] = WeakKeyDictionary()
 
 
 class LinearDuels(Engine):
@@ -30,12 +36,25 @@ class LinearDuels(Engine):
 
     tol: float
     max_iter: int
-    coef_: Floats
     intercept_: Floats
     decrement_: Floats
     n_iter_: NDArray[np.intp]
     converged_: NDArray[np.bool_]
     n_classes_: int
+    kept_: dict[str, Any]  # `KeptDuels` as a dictionary, where coefficients are not kept as such
+
+    @property
+    def coef_(self) -> Floats:
+        """Coefficients of every duel, (K(K−1)/2, n_features), computed on demand if need be."""
+        if "coef_" in vars(self):
+            return cast(Floats, vars(self)["coef_"])
+        if "kept_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no coef_ before it is fitted.")
+        return KeptDuels(**self.kept_).all_coef()
+
+    @coef_.setter
+    def coef_(self, coef: Floats) -> None:
+        self.__dict__["coef_"] = coef
 
     def margins(self, X: Any) -> Floats:
         """Return the margins of all duels, the log-odds that the second label wins.
@@ -51,9 +70,14 @@ class LinearDuels(Engine):
             Positive when the second label of the duel wins.
         """
         X = self._check_points(X)
+        source = self._margins_in(self.intercept_.dtype)
+        runs = Runs.of(self.n_classes_, source.run_length(X), source.dtype)
+        margins = np.empty((X.shape[0], len(self.intercept_)), dtype=source.dtype)
         with one_blas_thread():
-            margins: Floats = X @ self.coef_.T
-        margins += self.intercept_
+            for rows in batches(X.shape[0], source.points_at_once(X) or X.shape[0]):
+                margins_of = source.of(X[rows])
+                for run in runs.slices:
+                    margins[rows, run] = margins_of(run)
         return margins
 
     def probabilities(self, X: Any) -> Floats:
@@ -111,31 +135,54 @@ class LinearDuels(Engine):
         expected : ndarray of float, of shape (n, K)
             Sum of the probabilities to win; zeros if not wanted.
         """
+        return self._count(X, label_order, with_expected)
+
+    def top_wins(
+        self, X: Any, label_order: NDArray[np.intp], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Count like `wins`, with no more probabilities than the first k places need.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Query points.
+        label_order : ndarray of int, of shape (K,)
+            Codes, favoured label first: it wins a duel with margin 0.
+        k : int
+            How many places matter.
+
+        Returns
+        -------
+        wins : ndarray of int, of shape (n, K)
+            Number of duels won.
+        expected : ndarray of float, of shape (n, K)
+            Sum of the probabilities to win, for points where labels with equally many wins are
+            among the first k or next to them; for other points any numbers from 0 to K−1.
+        """
+        return self._count(X, label_order, True, k)
+
+    def _count(
+        self, X: Any, label_order: NDArray[np.intp], with_expected: bool, first: int | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         X = self._check_points(X)
-        n_classes = self.n_classes_
-        dtype = self.coef_.dtype if n_classes <= MOST_LABELS_IN_DOUBLE else np.dtype(np.float32)
-        few = n_classes <= FEW_LABELS
-        duels = _Duels(
-            self.coef_.astype(dtype),
-            self.intercept_.astype(dtype),
-            _margins_to_exceed(label_order, dtype),
-        )
-        wins = np.empty((X.shape[0], n_classes), dtype=np.int64)
-        expected = np.zeros((X.shape[0], n_classes))
-        # Of K−1 duels, label k is the second one in k and the first one in the others.
-        as_second = np.arange(n_classes)
-        # With few labels all duels are one run, and a product sums over them.
-        sides = sides_of_labels(n_classes).astype(dtype) if few else None
+        source = self._margins_in(self._dtype_of_wins())
+        runs = Runs.of(self.n_classes_, source.run_length(X), source.dtype)
+        counting = Counting.of(label_order, source.dtype, with_expected, first)
+        wins = np.empty((X.shape[0], self.n_classes_), dtype=np.int64)
+        expected = np.empty((X.shape[0], self.n_classes_))
 
         def count(rows: slice) -> None:
-            points = X[rows].astype(dtype, copy=False)
-            won, chance = _count_wins(points, duels, n_classes, sides, with_expected)
-            wins[rows] = won + (n_classes - 1 - as_second)
-            if with_expected:
-                expected[rows] = chance + as_second
+            points = X[rows].astype(source.dtype, copy=False)
+            wins[rows], expected[rows] = counting.duels(source.of(points), points.shape[0], runs)
 
-        with threads_of_blas() as threads:
-            threads.map(count, list(batches(X.shape[0], FEW_LABELS_ROWS if few else WIN_ROWS)))
+        at_once = FEW_LABELS_ROWS if self.n_classes_ <= FEW_LABELS else WIN_ROWS
+        parts = list(batches(X.shape[0], min(at_once, source.points_at_once(X) or at_once)))
+        if len(parts) == 1:
+            with one_blas_thread():
+                count(parts[0])
+        else:
+            with threads_of_blas() as threads:
+                threads.map(count, parts)
         return wins, expected
 
     def check_fitted(self, n_classes: int) -> None:
@@ -152,76 +199,62 @@ class LinearDuels(Engine):
             If they do not, as in a file that was altered.
         """
         n_duels = n_pairs(n_classes)
-        check_counts(
-            self.coef_.shape == (n_duels, self.n_features_in_)
-            and self.intercept_.shape == (n_duels,)
-            and self.coef_.dtype.kind == self.intercept_.dtype.kind == "f"
+        correct = (
+            self.intercept_.shape == (n_duels,)
+            and self.intercept_.dtype.kind == "f"
             and self.n_classes_ == n_classes
         )
+        if "kept_" in vars(self):
+            kept = KeptDuels(**self.kept_)
+            check_counts(correct and kept.fits_together(n_classes, self.n_features_in_))
+        else:
+            coef = self.coef_
+            check_counts(
+                correct and coef.shape == (n_duels, self.n_features_in_) and coef.dtype.kind == "f"
+            )
 
-    def _keep(self, fitted: FittedDuels, n_classes: int) -> None:
-        """Keep the result of a fit."""
-        self.coef_, self.intercept_ = fitted.coef, fitted.intercept
+    def _keep(self, fitted: FittedDuels, kept: KeptDuels) -> None:
+        """Keep the result of a fit, and its coefficients in the form they are in."""
+        for name in ("coef_", "kept_"):
+            self.__dict__.pop(name, None)
+        _prepared.pop(self, None)
+        if kept.is_plain:
+            self.coef_ = kept.coef
+        else:
+            self.kept_ = kept._asdict()
+        self.intercept_ = fitted.intercept
         self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
         self.converged_ = fitted.decrement <= self.tol
-        self.n_classes_ = n_classes
+        self.n_classes_ = kept.n_classes
+
+    def _margins_in(self, dtype: np.dtype[Any]) -> FeatureMargins | RowMargins:
+        """Return what computes margins in a precision; it is prepared once."""
+        if "kept_" not in vars(self):
+            kept = KeptDuels.of_features(self.coef_, self.n_classes_)
+            return margins_of_kept(kept, self.intercept_, dtype)
+        prepared = _prepared.setdefault(self, {})
+        if dtype not in prepared:
+            prepared[dtype] = margins_of_kept(KeptDuels(**self.kept_), self.intercept_, dtype)
+        return prepared[dtype]
+
+    def _dtype_of_wins(self) -> np.dtype[Any]:
+        """Return the precision in which wins are counted.
+
+        Sparse points take single precision from kept rows: it halves the numbers to be read, and
+        the sums of a point do not depend on which other points there are.
+        """
+        kept = KeptDuels(**self.kept_) if "kept_" in vars(self) else None
+        if (kept and kept.has_rows and not kept.dense) or self.n_classes_ > MOST_LABELS_IN_DOUBLE:
+            return np.dtype(np.float32)
+        return self.intercept_.dtype
 
     def _check_points(self, X: Any) -> Any:
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "intercept_")
         refuse_blocks(X, "a DuelRanker takes blocks")
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=self.coef_.dtype)
+        dtype = self.intercept_.dtype
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=dtype)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class _Duels(NamedTuple):
-    """Coefficients (P, d), intercepts (P,), and the margins above which the second label wins."""
-
-    coef: Floats
-    intercept: Floats
-    threshold: Floats
-
-
-def _margins_to_exceed(label_order: NDArray[np.intp], dtype: np.dtype[Any]) -> Floats:
-    """Return what margins must exceed for the second label to win; a favoured one wins at 0."""
-    place = np.argsort(label_order)
-    first, second = pairs(len(label_order))
-    below_zero = -np.finfo(dtype).smallest_subnormal
-    return np.where(place[second] < place[first], below_zero, 0).astype(dtype)
-
-
-def _count_wins(
-    points: Any, duels: _Duels, n_classes: int, sides: Floats | None, with_expected: bool
-) -> tuple[NDArray[Any], Floats]:
-    """Count duels won as second label minus duels lost as first label, and the same of chances.
-
-    `sides`, (P, K), are 1 for the second and −1 for the first label of a duel. Without them, duels
-    are counted label by label.
-    """
-    coef, intercept, threshold = duels
-    n_points, dtype = points.shape[0], coef.dtype
-    won = np.zeros((n_points, n_classes), dtype=np.int32 if sides is None else dtype)
-    chance = np.zeros((n_points, n_classes), dtype=dtype)
-    for labels, run in runs_of_duels(n_classes, WIN_COLUMNS):
-        margins = points @ coef[run].T
-        margins += intercept[run]
-        second_wins = margins > threshold[run]
-        if sides is not None:
-            won += second_wins.astype(dtype) @ sides
-        else:
-            for label, columns in labels:
-                won[:, label + 1 :] += second_wins[:, columns]
-                won[:, label] -= np.count_nonzero(second_wins[:, columns], axis=1)
-        if not with_expected:
-            continue
-        first_expects = wrong_side(margins, out=margins)
-        if sides is not None:
-            chance -= first_expects @ sides
-        else:
-            for label, columns in labels:
-                chance[:, label + 1 :] -= first_expects[:, columns]
-                chance[:, label] += first_expects[:, columns].sum(axis=1)
-    return won, chance

@@ -36,13 +36,12 @@ from duelrank.duels.logistic._conjugate_gradients import (
     NewtonSystems,
     solve_systems,
 )
+from duelrank.duels.logistic._line_search import line_search
 from duelrank.duels.logistic._preconditioner import Preconditioner
 from duelrank.duels.logistic._problems import Evaluation, Problems
 
 SINGLE_TOL = 1e-5  # what gradients in single precision are good for
 SEARCH_ABOVE = 1e-2  # relative decrement above which full steps are not trusted
-MOST_TRIALS = 10
-FLAT = 0.1  # a step is good when the slope has shrunk to this share of what it was
 WORTH_LEAVING = 0.7  # converged problems leave when fewer than this share are still going
 # A problem makes progress when its decrement or its objective falls below this share of the lowest
 # one so far. A problem without progress in so many iterations is stuck.
@@ -268,11 +267,7 @@ class _Progress:
 def _search(
     problems: Problems, at: Evaluation, direction: Floats, slope: Floats, penalty: Floats
 ) -> Floats:
-    """Find steps at which the slope along each direction has all but vanished.
-
-    The objectives are convex, so their slopes along a direction increase. The search takes secants
-    inside a bracket, which grows while slopes are negative.
-    """
+    """Find the lengths of steps along directions, (Q,)."""
     losses = problems.slopes_along(at, direction)
     linear = np.einsum("qj,qj,j->q", at.coef, direction, penalty)
     quadratic = np.einsum("qj,qj,j->q", direction, direction, penalty)
@@ -280,22 +275,4 @@ def _search(
     def slopes_at(step: Floats) -> Floats:
         return linear + step * quadratic + losses(step)
 
-    step = np.ones(len(slope))
-    low, low_slope = np.zeros(len(slope)), slope.copy()
-    high = np.full(len(slope), np.inf)
-    for _ in range(MOST_TRIALS):
-        current = slopes_at(step)
-        searching = np.abs(current) > FLAT * np.abs(slope)
-        if not searching.any():
-            break
-        rise = np.maximum(current - low_slope, np.finfo(np.float64).tiny)
-        secant = step - current * (step - low) / rise
-        ahead = current < 0
-        low, low_slope = np.where(ahead, step, low), np.where(ahead, current, low_slope)
-        high = np.where(ahead, high, step)
-        inside = np.isfinite(high)
-        inset = 0.1 * np.where(inside, high - low, 0)
-        bounded = np.clip(secant, low + inset, np.where(inside, high, np.inf) - inset)
-        growing = np.clip(secant, 1.5 * step, 5 * step)
-        step = np.where(searching, np.where(inside, bounded, growing), step)
-    return step
+    return line_search(slopes_at, slope)

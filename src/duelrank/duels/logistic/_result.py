@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,15 @@ from duelrank.duels.logistic._table import RowTable
 
 # A duel with rows of one label only has no finite intercept; its probability rounds to 1 here.
 ONE_SIDED_MARGIN = 100.0
+# Attributes of `FittedDuels` with one number for every duel.
+OF_DUELS = ("intercept", "decrement", "n_iter", "solved", "by_rows")
+
+
+class ByRows(NamedTuple):
+    """Which duels are kept as coefficients of rows, (P,), and the shape of these coefficients."""
+
+    duels: NDArray[np.bool_]
+    shape: tuple[int, int]
 
 
 @dataclass
@@ -22,12 +31,18 @@ class FittedDuels:
 
     Attributes
     ----------
-    coef, intercept : ndarrays of shape (P, n_features) and (P,)
-        Coefficients and intercepts of the rows of X.
+    coef : ndarray of shape (n_duels, n_features)
+        Coefficients of the features, for the duels that are not kept by rows, in their order.
+    intercept : ndarray of shape (P,)
+        Intercepts.
     decrement, n_iter : ndarrays of shape (P,)
         Certificates and iterations.
     solved : ndarray of bool, of shape (P,)
         Which duels are finished.
+    by_rows : ndarray of bool, of shape (P,)
+        Which duels are kept as coefficients of their rows.
+    row_coef : ndarray of shape (n_appearances, K)
+        These coefficients; see `duelrank.duels.logistic.row_space`.
     """
 
     coef: Floats
@@ -35,9 +50,13 @@ class FittedDuels:
     decrement: Floats
     n_iter: NDArray[np.intp]
     solved: NDArray[np.bool_]
+    by_rows: NDArray[np.bool_]
+    row_coef: Floats
 
     @classmethod
-    def unsolved(cls, sides: Floats, n_features: int, dtype: Any) -> FittedDuels:
+    def unsolved(
+        cls, sides: Floats, n_features: int, dtype: Any, by_rows: ByRows | None = None
+    ) -> FittedDuels:
         """Begin: duels with rows of one label are solved, and duels without rows have margin 0.
 
         Parameters
@@ -48,25 +67,45 @@ class FittedDuels:
             Number of features.
         dtype : dtype
             Precision of the coefficients.
+        by_rows : ByRows, default=None
+            Which duels are kept as coefficients of their rows; by default none.
         """
         n_duels = sides.shape[1]
+        by_rows = by_rows or ByRows(np.zeros(n_duels, dtype=bool), (0, 0))
         seen = (sides > 0).astype(np.float64)
         return cls(
-            np.zeros((n_duels, n_features), dtype=dtype),
+            np.zeros((np.count_nonzero(~by_rows.duels), n_features), dtype=dtype),
             (ONE_SIDED_MARGIN * (seen[1] - seen[0])).astype(dtype),
             np.zeros(n_duels),
             np.zeros(n_duels, dtype=np.intp),
             np.logical_not(np.all(sides, axis=0)),
+            by_rows.duels,
+            np.zeros(by_rows.shape, dtype=dtype),
         )
 
     def only(self, duels: NDArray[Any]) -> FittedDuels:
-        """Return some of the duels, by number or mask."""
-        return FittedDuels(*(values[duels] for values in vars(self).values()))
+        """Return some of the duels, by number or mask; none may be kept by rows."""
+        parts = {name: getattr(self, name)[duels] for name in OF_DUELS}
+        return replace(self, coef=self.coef[duels], **parts)
 
     def put(self, duels: NDArray[Any] | slice, some: FittedDuels) -> None:
-        """Write down what is known of some duels, by number, mask or slice."""
-        for name, values in vars(some).items():
-            getattr(self, name)[duels] = values
+        """Write down what is known of some duels, by number, mask or slice; none kept by rows."""
+        self.coef[duels] = some.coef
+        for name in OF_DUELS:
+            getattr(self, name)[duels] = getattr(some, name)
+
+    def restore(self, saved: dict[str, NDArray[Any]]) -> None:
+        """Take over what a file holds; files of version 0.2 know of no duels kept by rows."""
+        n_duels = len(self.solved)
+        before = {"by_rows": np.zeros(n_duels, dtype=bool), "row_coef": self.row_coef[:0, :0]}
+        for name, values in vars(self).items():
+            found = saved[name] if name in saved else before[name]
+            setattr(self, name, found.astype(values.dtype, copy=False))
+
+    def places(self, duels: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return where the coefficients of some duels are that are not kept by rows."""
+        numbers = np.cumsum(~self.by_rows) - 1
+        return numbers[duels]
 
     def has_begun(self, duels: NDArray[np.intp]) -> bool:
         """Tell whether any of some duels has gone through an iteration."""
@@ -74,12 +113,12 @@ class FittedDuels:
 
     def take(self, duels: NDArray[np.intp], table: RowTable, state: State) -> None:
         """Write down how far some duels have come."""
-        self.coef[duels], self.intercept[duels] = table.unscale(state.coef)
+        self.coef[self.places(duels)], self.intercept[duels] = table.unscale(state.coef)
         self.decrement[duels], self.n_iter[duels] = state.decrement, state.n_iter
 
     def state(self, duels: NDArray[np.intp], table: RowTable) -> State:
         """Return how far some duels have come, for the solver to go on from; undoes `take`."""
-        state = State.at(table.rescale(self.coef[duels], self.intercept[duels]))
+        state = State.at(table.rescale(self.coef[self.places(duels)], self.intercept[duels]))
         state.decrement[:] = self.decrement[duels]
         state.n_iter[:] = self.n_iter[duels]
         return state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,16 @@ from numpy.typing import NDArray
 from duelrank._parameters import check_count, check_positive
 from duelrank.duels._sides import check_rows
 from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._columns import Columns
+
+# Takes the number of steps that there will be, their name, and how many of them were done before.
+# Returns what to call after each step.
+StartProgress = Callable[[int, str, int], Callable[[], None]]
+
+
+def no_progress(n_steps: int, name: str, done: int) -> Callable[[], None]:
+    """Show no progress."""
+    return lambda: None
 
 
 class TrainingRows(NamedTuple):
@@ -25,12 +36,15 @@ class TrainingRows(NamedTuple):
         Weights of the rows.
     n_classes : int
         Number of labels K.
+    columns : ndarray of int, of shape (n_features,), or None
+        The columns of the given X that are left, because they have entries; None for all.
     """
 
     X: Any
     feedback: NDArray[Any]
     weights: Floats | None
     n_classes: int
+    columns: NDArray[np.intp] | None = None
 
     def with_weight(self) -> TrainingRows:
         """Leave out the rows that weigh nothing."""
@@ -41,7 +55,17 @@ class TrainingRows(NamedTuple):
     def only(self, which: NDArray[Any]) -> TrainingRows:
         """Return some of the rows, by number or mask."""
         weights = None if self.weights is None else self.weights[which]
-        return TrainingRows(self.X[which], self.feedback[which], weights, self.n_classes)
+        return self._replace(X=self.X[which], feedback=self.feedback[which], weights=weights)
+
+    def without_empty_columns(self) -> TrainingRows:
+        """Leave out the columns of sparse X that have no entry."""
+        if isinstance(self.X, np.ndarray):
+            return self
+        n_features = self.X.shape[1]
+        used = np.unique(self.X.indices)
+        if len(used) in (0, n_features):
+            return self
+        return self._replace(X=Columns(used, n_features).of(self.X), columns=used.astype(np.intp))
 
     @classmethod
     def concatenated(cls, parts: list[TrainingRows]) -> TrainingRows:

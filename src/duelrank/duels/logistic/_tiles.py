@@ -17,11 +17,11 @@ from duelrank._pairs import n_pairs, pairs
 from duelrank._threads import threads_of_blas
 from duelrank.blocks import Columns, Passes
 from duelrank.duels.logistic._checkpoint import Checkpoint
-from duelrank.duels.logistic._fit import Begun, StartProgress, fit_in_memory
+from duelrank.duels.logistic._fit import Begun, fit_in_memory
 from duelrank.duels.logistic._passes import Coding
 from duelrank.duels.logistic._plan import COEFFICIENT_BYTES, tile_numbers
 from duelrank.duels.logistic._result import FittedDuels
-from duelrank.duels.logistic._rows import Settings, TrainingRows
+from duelrank.duels.logistic._rows import Settings, StartProgress, TrainingRows
 
 # Bytes for each feature of a row of a task: as it came, and scaled in both precisions.
 ROW_BYTES = 20

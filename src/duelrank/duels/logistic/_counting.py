@@ -1,0 +1,127 @@
+"""How many duels every label wins, counted from margins that are never held together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank._batches import batches
+from duelrank._pairs import n_pairs, pairs, sides_of_labels, sparse_sides_of_labels
+from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._loss import wrong_side
+
+# With few labels, dense products count the duels of all labels faster than sparse ones.
+FEW_LABELS = 40
+MOST_HELD = 2**22  # margins of some points that are held until it is known which labels tie
+
+# Takes a slice of the duels and returns their margins, (n, n_duels).
+MarginsOfRun = Callable[[slice], Floats]
+
+
+class Runs(NamedTuple):
+    """The duels in runs whose margins are computed at a time.
+
+    Attributes
+    ----------
+    slices : list of slice
+        The duels of every run.
+    sides : list of arrays of shape (n_duels, K), dense or sparse
+        1 for the second and −1 for the first label of every duel of a run.
+    """
+
+    slices: list[slice]
+    sides: list[Any]
+
+    @staticmethod
+    def of(n_classes: int, most_duels: int, dtype: np.dtype[Any]) -> Runs:
+        """Cut the duels of K labels into runs of so many at most."""
+        return _runs(n_classes, most_duels, dtype, n_classes <= FEW_LABELS)
+
+
+@lru_cache(maxsize=8)
+def _runs(n_classes: int, most_duels: int, dtype: np.dtype[Any], dense: bool) -> Runs:
+    slices = list(batches(n_pairs(n_classes), most_duels))
+    if dense:
+        of_labels = sides_of_labels(n_classes).astype(dtype)
+        return Runs(slices, [of_labels[run] for run in slices])
+    sides = sparse_sides_of_labels(n_classes).astype(dtype)
+    return Runs(slices, [sides[run].tocsc() for run in slices])
+
+
+class Counting(NamedTuple):
+    """What is counted of the duels of points.
+
+    Attributes
+    ----------
+    n_classes : int
+        Number of labels K.
+    threshold : ndarray of shape (P,)
+        The margins above which the second label wins.
+    with_expected : bool
+        Whether expected wins are wanted.
+    first : int or None
+        Expected wins are wanted only of points where a tie reaches the first so many places; None
+        for all points.
+    """
+
+    n_classes: int
+    threshold: Floats
+    with_expected: bool
+    first: int | None
+
+    @classmethod
+    def of(
+        cls,
+        label_order: NDArray[np.intp],
+        dtype: np.dtype[Any],
+        with_expected: bool,
+        first: int | None,
+    ) -> Counting:
+        """Count duels that a favoured label wins at a margin of 0, with margins of a precision."""
+        place = np.argsort(label_order)
+        labels = pairs(len(label_order))
+        below_zero = -np.finfo(dtype).smallest_subnormal
+        threshold = np.where(place[labels[1]] < place[labels[0]], below_zero, 0).astype(dtype)
+        return cls(len(label_order), threshold, with_expected, first)
+
+    def duels(
+        self, margins_of: MarginsOfRun, n_points: int, runs: Runs
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """Count the duels that every label wins and those that it can expect to win, (n, K)."""
+        dtype = self.threshold.dtype
+        at_once = self.with_expected and self.first is None
+        later = self.with_expected and self.first is not None
+        hold = later and n_points * len(self.threshold) <= MOST_HELD
+        held: list[Floats] = []
+        won = np.zeros((n_points, self.n_classes), dtype=dtype)
+        chance = np.zeros((n_points, self.n_classes), dtype=dtype)
+        for run, sides in zip(*runs, strict=True):
+            margins = margins_of(run)
+            won += (margins > self.threshold[run]).astype(dtype) @ sides
+            if at_once:
+                chance -= wrong_side(margins, out=margins) @ sides
+            elif hold:
+                held.append(margins)
+        # Of K−1 duels, label k is the second one in k and the first one in the others.
+        as_second = np.arange(self.n_classes)
+        wins = won.astype(np.int64) + (self.n_classes - 1 - as_second)
+        tied = _ties_reach(wins, self.first) if self.first is not None and later else None
+        if tied is not None and tied.any():
+            if self.n_classes <= FEW_LABELS:
+                tied[:] = True  # the rounding of a dense product depends on how many rows it has
+            for number, (run, sides) in enumerate(zip(*runs, strict=True)):
+                margins = held[number] if hold else margins_of(run)
+                chance[tied] -= wrong_side(margins[tied]) @ sides
+        return wins, chance + as_second if self.with_expected else chance
+
+
+def _ties_reach(wins: NDArray[np.int64], first: int) -> NDArray[np.bool_]:
+    """Tell in which rows labels with equal wins are among the first so many or next to them."""
+    n_classes = wins.shape[1]
+    n_best = min(first + 1, n_classes)
+    best = np.sort(np.partition(wins, n_classes - n_best, axis=1)[:, n_classes - n_best :], axis=1)
+    return (best[:, 1:] == best[:, :-1]).any(axis=1)

@@ -1,0 +1,220 @@
+"""How fitted duels are kept.
+
+Duels are kept as coefficients of the features, P × d numbers, or as coefficients of the training
+rows, (K−1) for every row, together with the rows: whichever is smaller. Columns of sparse X without
+an entry in training are left out of both.
+
+`KeptDuels` is what an engine keeps, arrays only, as they are in a model file. `_margins` computes
+margins from it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from duelrank._pairs import n_pairs, pairs
+from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._result import FittedDuels
+from duelrank.duels.logistic._rows import TrainingRows
+from duelrank.duels.logistic.row_space._appearances import Appearances
+
+
+class KeptDuels(NamedTuple):
+    """Fitted duels, of which some or all are kept as coefficients of rows.
+
+    Attributes
+    ----------
+    n_features : int
+        Number of features that points have.
+    columns : ndarray of int, or None
+        The columns of X that are left, d of them; None for all.
+    coef : ndarray of shape (n_duels, d)
+        Coefficients of the duels that are kept as such.
+    coef_duels : ndarray of int, of shape (n_duels,)
+        Their numbers.
+    rows : ndarray or CSR array of shape (n, d)
+        Training rows.
+    row_numbers : ndarray of int, of shape (n_appearances,)
+        The row of every appearance; see `duelrank.duels.logistic.row_space`.
+    row_ends : ndarray of int, of shape (K + 1,)
+        The appearances under label k are ``row_ends[k]`` to ``row_ends[k + 1]``.
+    row_coef : ndarray of shape (n_appearances, K)
+        Coefficients of rows in the other duels.
+    """
+
+    n_features: int
+    columns: NDArray[np.intp] | None
+    coef: Floats
+    coef_duels: NDArray[np.intp]
+    rows: Any
+    row_numbers: NDArray[np.intp]
+    row_ends: NDArray[np.intp]
+    row_coef: Floats
+
+    @classmethod
+    def of_features(
+        cls,
+        coef: Floats,
+        n_classes: int,
+        n_features: int | None = None,
+        columns: NDArray[np.intp] | None = None,
+    ) -> KeptDuels:
+        """Keep the coefficients of all duels, (P, d), and no rows."""
+        n_features = coef.shape[1] if n_features is None else n_features
+        nothing = np.zeros(0, dtype=np.intp)
+        return cls(
+            n_features,
+            columns,
+            coef,
+            np.arange(len(coef)),
+            np.zeros((0, coef.shape[1]), dtype=coef.dtype),
+            nothing,
+            np.zeros(n_classes + 1, dtype=np.intp),
+            np.zeros((0, n_classes), dtype=coef.dtype),
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of labels K."""
+        return len(self.row_ends) - 1
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any duel is kept as coefficients of rows."""
+        return len(self.row_numbers) > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether these are coefficients of all duels and columns, and nothing else."""
+        return not self.has_rows and self.columns is None
+
+    def all_coef(self) -> Floats:
+        """Return the coefficients of all duels, (P, n_features), as large as they are.
+
+        Raises
+        ------
+        MemoryError
+            If they do not fit in memory.
+        """
+        shape = n_pairs(self.n_classes), self.n_features
+        n_bytes = shape[0] * shape[1] * self.row_coef.itemsize
+        if n_bytes > _bytes_of_memory():
+            raise MemoryError(
+                f"coef_ would be {shape[0]} x {shape[1]} numbers, {n_bytes / 1e9:.0f} GB, more "
+                "than this machine has; margins and rankings are computed without it."
+            )
+        coef = self.coef_of_columns()
+        if self.columns is None:
+            return coef
+        spread = np.zeros(shape, dtype=coef.dtype)
+        spread[:, self.columns] = coef
+        return spread
+
+    def coef_of_columns(self) -> Floats:
+        """Return the coefficients of all duels and the columns that are left, (P, d)."""
+        first, second = pairs(self.n_classes)
+        shape = len(first), self.rows.shape[1]
+        if not self.has_rows:
+            return self.coef
+        coef = np.zeros(shape, dtype=self.row_coef.dtype, order="C" if self.dense else "F")
+        for label in range(self.n_classes):
+            mine = slice(self.row_ends[label], self.row_ends[label + 1])
+            part = (self.rows[self.row_numbers[mine]].T @ self.row_coef[mine]).T
+            coef[second == label] += part[:label]
+            coef[first == label] -= part[label + 1 :]
+        coef[self.coef_duels] = self.coef
+        return coef
+
+    def fits_together(self, n_classes: int, n_features: int) -> bool:
+        """Tell whether all arrays have the right kinds and shapes, as those of a file may not."""
+        rows = self.rows
+        if isinstance(rows, sparse.csr_array):
+            rows.check_format(full_check=True)
+        elif not isinstance(rows, np.ndarray):
+            return False
+        n_rows, n_columns = rows.shape
+        n_duels = n_pairs(n_classes)
+        return (
+            self.n_features == n_features
+            and _are_numbers(self.row_ends, (n_classes + 1,), self.row_coef.shape[0] + 1)
+            and self.row_ends[0] == 0
+            and self.row_ends[-1] == self.row_coef.shape[0]
+            and bool(np.all(np.diff(self.row_ends) >= 0))
+            and self.row_coef.shape == (len(self.row_numbers), n_classes)
+            and _are_numbers(self.row_numbers, (len(self.row_coef),), n_rows)
+            and self.coef.shape == (len(self.coef_duels), n_columns)
+            and _are_numbers(self.coef_duels, (len(self.coef),), n_duels)
+            and self.row_coef.dtype.kind == self.coef.dtype.kind == rows.dtype.kind == "f"
+            and (
+                n_columns == n_features
+                if self.columns is None
+                else _are_numbers(self.columns, (n_columns,), n_features)
+            )
+        )
+
+    @property
+    def dense(self) -> bool:
+        """Whether X was."""
+        return isinstance(self.rows, np.ndarray)
+
+    @property
+    def pays(self) -> bool:
+        """Whether rows and their coefficients take less space than coefficients of features."""
+        size = self.rows.size if self.dense else 1.5 * self.rows.nnz
+        d = self.rows.shape[1]
+        return self.row_coef.size + size + self.coef.size < n_pairs(self.n_classes) * d
+
+
+def kept_duels(fitted: FittedDuels, rows: TrainingRows, n_features: int) -> KeptDuels:
+    """Keep fitted duels as coefficients of rows or of features, whichever is smaller.
+
+    Parameters
+    ----------
+    fitted : FittedDuels
+        The duels.
+    rows : TrainingRows
+        The rows of the fit.
+    n_features : int
+        Number of features of X as it was given.
+    """
+    n_classes, dense = rows.n_classes, isinstance(rows.X, np.ndarray)
+    coef = fitted.coef if dense else np.asfortranarray(fitted.coef)
+    if not fitted.by_rows.any():
+        return KeptDuels.of_features(coef, n_classes, n_features, rows.columns)
+    appearances = Appearances.of(rows.feedback, n_classes)
+    kept = KeptDuels(
+        n_features,
+        rows.columns,
+        coef,
+        np.flatnonzero(~fitted.by_rows),
+        rows.X if dense else sparse.csr_array(rows.X),
+        appearances.rows,
+        appearances.ends,
+        fitted.row_coef,
+    )
+    if kept.pays:
+        return kept
+    return KeptDuels.of_features(kept.coef_of_columns(), n_classes, n_features, rows.columns)
+
+
+def _are_numbers(values: Any, shape: tuple[int, ...], stop: int) -> bool:
+    """Tell whether this is an array of integers of a shape, from 0 to below `stop`."""
+    return (
+        isinstance(values, np.ndarray)
+        and values.dtype.kind == "i"
+        and values.shape == shape
+        and bool(np.all((values >= 0) & (values < stop)))
+    )
+
+
+def _bytes_of_memory() -> float:
+    """Return how many bytes of memory this machine has, as far as it tells."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

@@ -1,0 +1,385 @@
+"""Newton's method in the space of the rows, for many duels at once.
+
+A duel with fewer rows than features has its solution in the span of its rows: w = Xᵀα. With the
+Gram matrix G = X Xᵀ the margins of the rows are η = G α + b, and
+
+    f(α, b) = ½ αᵀ G α + Σ_i strength_i log(1 + exp(−s_i η_i)),
+
+where s_i = ±1 is the side of row i. With p_i the probability of the wrong side, the *pulls*
+r_i = strength_i s_i p_i and the curvatures D_i = strength_i p_i (1 − p_i), the gradients are
+Xᵀ (α − r) by w and −Σ r by b. With κ = Σ D, h = √D and the projection Π that takes h / √κ to zero,
+the Newton direction follows from one well-conditioned system of N equations,
+
+    (I + Π h G h Π) u = Π h G e,    e = α − r + D Σr / κ,
+    Δα = h u − e,    Δb = (Σr − Dᵀ G Δα) / κ.
+
+The systems are solved by conjugate gradients in single precision. Without an intercept Π is the
+identity and κ infinite.
+
+Most of the way is gone with gradients in single precision. The last step or two take them in double
+precision. A problem that conjugate gradients cannot finish, because its features differ by many
+orders of magnitude, goes on with factorisations in double precision. The certificate is that of
+`duelrank.duels.logistic._newton`: the relative Newton decrement before the last step.
+
+Several models of a duel, which differ in their strengths, share its Gram matrix: arrays are
+(Q, F, N) for Q duels of N rows and F models each. Rows of no strength have coefficients of zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._line_search import line_search
+from duelrank.duels.logistic._loss import wrong_side
+
+SINGLE_TOL = 1e-5  # what gradients in single precision are good for
+SEARCH_ABOVE = 1e-2  # relative decrement above which full steps are not trusted
+WORTH_LEAVING = 0.7  # converged duels leave when fewer than this share are still going
+LEAST_CURVATURE = 1e-14  # smallest κ to divide by, as a share of all strengths
+
+
+class RowProblems(NamedTuple):
+    """Problems of Q duels with N rows each, F models of every duel.
+
+    Attributes
+    ----------
+    gram : ndarray of float64, of shape (Q, N, N)
+        Products between the rows of a duel. A shorter duel ends in zeros.
+    sides : ndarray of shape (Q, N)
+        1 for rows on the second label's side, −1 for those on the first one's, 0 where there is no
+        row.
+    strengths : ndarray of shape (Q, F, N)
+        C times the weight of the row in the model; 0 where it takes no part.
+    fit_intercept : bool
+        Whether there is an intercept.
+    """
+
+    gram: Floats
+    sides: Floats
+    strengths: Floats
+    fit_intercept: bool
+
+    def only(self, duels: NDArray[Any]) -> RowProblems:
+        """Return some of the duels."""
+        return self._replace(
+            gram=self.gram[duels], sides=self.sides[duels], strengths=self.strengths[duels]
+        )
+
+    def margins(self, state: RowState) -> Floats:
+        """Return the margins of all rows by all models, (Q, F, N)."""
+        return state.coef @ self.gram + state.intercept[..., np.newaxis]
+
+    def has_both_sides(self) -> NDArray[np.bool_]:
+        """Tell which models have rows on both sides, (Q, F)."""
+        takes_part = self.strengths > 0
+        sides = self.sides[:, np.newaxis]
+        both: NDArray[np.bool_] = np.any(takes_part & (sides > 0), axis=2)
+        both &= np.any(takes_part & (sides < 0), axis=2)
+        return both
+
+
+@dataclass
+class RowState:
+    """How far Q duels with F models each have come.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (Q, F, N)
+        Coefficients of the rows.
+    intercept : ndarray of shape (Q, F)
+        Intercepts.
+    decrement : ndarray of shape (Q, F)
+        Relative Newton decrements before the last step; 0 for a model without rows on both sides.
+    n_iter : ndarray of int, of shape (Q, F)
+        Iterations.
+    """
+
+    coef: Floats
+    intercept: Floats
+    decrement: Floats
+    n_iter: NDArray[np.intp]
+
+    @classmethod
+    def at(cls, coef: Floats, intercept: Floats) -> RowState:
+        """Start from some coefficients and intercepts."""
+        models = intercept.shape
+        return cls(coef, intercept, np.full(models, np.inf), np.zeros(models, dtype=np.intp))
+
+    @classmethod
+    def zeros(cls, shape: tuple[int, ...]) -> RowState:
+        """Start from zero, of shape (Q, F, N)."""
+        return cls.at(np.zeros(shape), np.zeros(shape[:2]))
+
+
+class Stage(NamedTuple):
+    """How directions are found, how well, and for how many iterations.
+
+    Attributes
+    ----------
+    precise : bool
+        Whether margins are computed anew for every gradient, in double precision.
+    direct : bool
+        Whether to factorise the systems rather than to take conjugate gradients.
+    forcing : float
+        Residual of conjugate gradients, as a share of the right side.
+    budget : int
+        Most iterations.
+    """
+
+    precise: bool
+    direct: bool
+    forcing: float
+    budget: int
+
+
+STAGES = (
+    Stage(precise=False, direct=False, forcing=0.03, budget=25),
+    Stage(precise=True, direct=False, forcing=0.001, budget=5),
+    Stage(precise=True, direct=True, forcing=0.0, budget=1000),
+)
+MOST_INNER = 50
+
+
+def solve(problems: RowProblems, state: RowState, tol: float, max_iter: int) -> None:
+    """Minimise all problems, from where they are; the state is changed in place.
+
+    Parameters
+    ----------
+    problems : RowProblems
+        The problems.
+    state : RowState
+        Where to start.
+    tol : float
+        Relative Newton decrement at which a model has converged.
+    max_iter : int
+        Most iterations.
+    """
+    solvable = problems.has_both_sides()
+    state.decrement[~solvable] = 0
+    for stage in STAGES:
+        if stage.direct:
+            going = solvable & (state.decrement > tol)
+        else:  # what single precision says is not yet a certificate
+            going = solvable & (state.n_iter < max_iter)
+        if going.any():
+            _iterate(
+                problems,
+                state,
+                going,
+                stage,
+                tol if stage.precise else max(tol, SINGLE_TOL),
+                max_iter,
+            )
+
+
+def _iterate(
+    problems: RowProblems,
+    state: RowState,
+    going: NDArray[np.bool_],
+    stage: Stage,
+    tol: float,
+    max_iter: int,
+) -> None:
+    """Move the models that are going until they have converged."""
+    active = np.flatnonzero(going.any(axis=1))
+    some = problems if len(active) == len(going) else problems.only(active)
+    systems = _Systems(some, stage)
+    margins = systems.margins(state, active)
+    for _ in range(stage.budget):
+        at = _Point.at(some, state.coef[active], state.intercept[active], margins)
+        change = systems.solve(at)
+        live = going[active] & (state.n_iter[active] < max_iter)
+        if not live.any():
+            return
+        step = np.where(live, _step_lengths(some, at, change, live), 0)
+        state.coef[active] += step[..., np.newaxis] * change.coef
+        state.intercept[active] += step * change.intercept
+        state.decrement[active] = np.where(live, change.decrement, state.decrement[active])
+        state.n_iter[active] += live
+        going[active] &= change.decrement > tol
+
+        still: NDArray[np.bool_] = np.any(going[active], axis=1)
+        if not still.any():
+            return
+        moved = step[..., np.newaxis].astype(margins.dtype) * change.margins
+        margins = margins + moved
+        if still.mean() < WORTH_LEAVING:
+            active, some = active[still], some.only(still)
+            systems, margins = systems.only(still, some), margins[still]
+        if stage.precise:
+            margins = systems.margins(state, active)
+
+
+def _step_lengths(
+    problems: RowProblems, at: _Point, change: _Change, live: NDArray[np.bool_]
+) -> Floats:
+    """Return how far to go along directions, (Q, F): all the way if all models that go are near."""
+    if not np.any(change.decrement[live] > SEARCH_ABOVE):
+        return np.ones(live.shape)
+    return line_search(lambda step: at.slopes_after(problems, change, step), change.slope)
+
+
+class _Change(NamedTuple):
+    """A Newton direction: of coefficients and margins (Q, F, N), intercepts and more (Q, F)."""
+
+    coef: Floats
+    margins: Floats
+    intercept: Floats
+    slope: Floats
+    decrement: Floats
+
+
+class _Point(NamedTuple):
+    """All that a Newton direction is made of; (Q, F, N), and (Q, F) for κ, value and intercept."""
+
+    coef: Floats
+    intercept: Floats
+    margins: Floats
+    pull: Floats
+    curvature: Floats
+    kappa: Floats
+    value: Floats
+
+    @classmethod
+    def at(cls, problems: RowProblems, coef: Floats, intercept: Floats, margins: Floats) -> _Point:
+        dtype = margins.dtype
+        strengths = problems.strengths.astype(dtype, copy=False)
+        sides = problems.sides.astype(dtype, copy=False)[:, np.newaxis]
+        folded = sides * margins
+        wrong = wrong_side(folded)
+        pull = strengths * wrong
+        curvature = pull - pull * wrong
+        pull *= sides
+        kappa = np.full(intercept.shape, np.inf)
+        if problems.fit_intercept:
+            least = LEAST_CURVATURE * problems.strengths.sum(axis=2) + np.finfo(np.float64).tiny
+            kappa = np.maximum(curvature.sum(axis=2, dtype=np.float64), least)
+        losses = _dots(strengths, np.logaddexp(0, -folded))
+        value = losses + 0.5 * _dots(coef, margins - intercept[..., np.newaxis])
+        value = np.maximum(value, np.finfo(np.float64).tiny)
+        return cls(coef, intercept, margins, pull, curvature, kappa, value)
+
+    def slopes_after(self, problems: RowProblems, change: _Change, step: Floats) -> Floats:
+        """Return the slopes along a direction after steps, (Q, F)."""
+        dtype = self.margins.dtype
+        sides = problems.sides.astype(dtype, copy=False)[:, np.newaxis]
+        of_penalty = change.margins - change.intercept[..., np.newaxis]
+        start = self.margins - self.intercept[..., np.newaxis]
+        slope = _dots(change.coef, start) + step * _dots(change.coef, of_penalty)
+        wrong = wrong_side(
+            sides * (self.margins + step[..., np.newaxis].astype(dtype) * change.margins)
+        )
+        return slope - _dots(problems.strengths * wrong, sides * change.margins)
+
+
+class _Systems:
+    """The Newton systems of some duels, solved by conjugate gradients or by factorisations."""
+
+    def __init__(self, problems: RowProblems, stage: Stage) -> None:
+        self.stage = stage
+        self.problems = problems
+        dtype = np.float64 if stage.direct else np.float32
+        self.gram: Floats = problems.gram.astype(dtype, copy=False)
+
+    def only(self, duels: NDArray[np.bool_], problems: RowProblems) -> _Systems:
+        """Return some of the duels; `problems` are theirs."""
+        some = object.__new__(_Systems)
+        some.stage, some.problems, some.gram = self.stage, problems, self.gram[duels]
+        return some
+
+    def margins(self, state: RowState, active: NDArray[np.intp]) -> Floats:
+        """Return the margins of all rows, (Q, F, N), as precise as the stage is."""
+        gram = self.problems.gram if self.stage.precise else self.gram
+        coef, intercept = state.coef[active], state.intercept[active][..., np.newaxis]
+        if not coef.any():
+            return np.zeros(coef.shape, gram.dtype) + intercept.astype(gram.dtype)
+        return coef.astype(gram.dtype, copy=False) @ gram + intercept.astype(gram.dtype)
+
+    def solve(self, at: _Point) -> _Change:
+        """Return the Newton directions at a point."""
+        dtype = self.gram.dtype
+        total = at.pull.sum(axis=2, dtype=np.float64)  # minus the gradient by the intercept
+        residual = at.coef - at.pull
+        shifted = residual + at.curvature * (total / at.kappa)[..., np.newaxis]
+        root = np.sqrt(at.curvature)
+        axis: Floats = root / np.sqrt(at.kappa)[..., np.newaxis]
+        shifted, root, axis = (array.astype(dtype) for array in (shifted, root, axis))
+        if self.stage.direct:
+            coef, along, unsolved = self._factorised(shifted, root, axis)
+        else:
+            coef, along, unsolved = self._by_conjugate_gradients(shifted, root, axis)
+        of_curvature = _dots(at.curvature.astype(dtype, copy=False), along)
+        intercept = (total - of_curvature) / at.kappa
+        gain = total**2 / at.kappa - _dots(shifted, along)
+        decrement = 0.5 * (np.abs(gain) + unsolved) / at.value
+        slope = _dots(residual, along) - total * intercept
+        margins = along + intercept[..., np.newaxis].astype(dtype)
+        return _Change(coef, margins, intercept, slope, decrement)
+
+    def _by_conjugate_gradients(
+        self, shifted: Floats, root: Floats, axis: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return Δα and G Δα, (Q, F, N), and what they may still lack of twice the gain, (Q, F).
+
+        Vectors v = Xᵀν of the space of features are held as ν and G ν.
+        """
+        solution, along = np.zeros_like(shifted), np.zeros_like(shifted)
+        residual = -shifted
+        product = residual @ self.gram
+        square = np.maximum(_dots(residual, product), 0)
+        enough = self.stage.forcing**2 * square
+        direction, along_direction = residual, product
+        tiny = float(np.finfo(np.float32).tiny)
+        for _ in range(MOST_INNER):
+            going = square > enough
+            if not going.any():
+                break
+            seen = _without(axis, root * along_direction)
+            bend = _dots(direction, along_direction) + _dots(seen, seen)
+            length = np.where(going, square / np.maximum(bend, tiny), 0)
+            length = length[..., np.newaxis].astype(root.dtype)
+            solution += length * direction
+            along += length * along_direction
+            residual = residual - length * (direction + root * seen)
+            product = residual @ self.gram
+            next_square = np.where(going, np.maximum(_dots(residual, product), 0), square)
+            ratio = np.where(going, next_square / np.maximum(square, tiny), 0)
+            ratio = ratio[..., np.newaxis].astype(root.dtype)
+            direction = residual + ratio * direction
+            along_direction = product + ratio * along_direction
+            square = next_square
+        # The Hessian is at least the identity, so what is unsolved is at most the square.
+        return solution, along, square
+
+    def _factorised(
+        self, shifted: Floats, root: Floats, axis: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the same from one factorisation after the other."""
+        right = _without(axis, root * (shifted @ self.gram))
+        solution = np.zeros_like(right)
+        for q, f in np.ndindex(*right.shape[:2]):
+            h, a = root[q, f], axis[q, f]
+            matrix = h[:, np.newaxis] * self.gram[q] * h
+            lean = matrix @ a
+            matrix -= np.outer(a, lean) + np.outer(lean - (a @ lean) * a, a)
+            lift = 1 + 1e-15 * float(np.trace(matrix))  # as much as rounding may take away
+            matrix[np.diag_indices_from(matrix)] += lift
+            solution[q, f] = cho_solve(cho_factor(matrix, lower=True), right[q, f])
+        coef = root * solution - shifted
+        return coef, coef @ self.gram, np.zeros(right.shape[:2])
+
+
+def _without(axis: Floats, vectors: Floats) -> Floats:
+    """Project vectors, (Q, F, N), so that nothing along the axis is left; both are changed not."""
+    return vectors - axis * np.einsum("qfn,qfn->qf", axis, vectors)[..., np.newaxis]
+
+
+def _dots(a: Floats, b: Floats) -> Floats:
+    """Return the products of vectors, (Q, F, N) times (Q, F, N), as (Q, F) in double precision."""
+    return np.einsum("qfn,qfn->qf", a, b).astype(np.float64)

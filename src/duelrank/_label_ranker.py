@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from duelrank._rank_columns import is_ranks
 from duelrank.blocks import predict_by_blocks, refuse_blocks
-from duelrank.predictions import order_of, ranks_of, top_of
-from duelrank.rankings import check_k
+from duelrank.predictions import order_of, ranks_of
+from duelrank.rankings import check_k, top_from_scores
 from duelrank.scoring import kendall_tau_scorer
 
 
@@ -30,6 +30,10 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         raise NotImplementedError
 
+    def _top_codes(self, X: Any, k: int) -> NDArray[np.intp]:
+        """Return the codes of the first k labels, (n, k); children may save work here."""
+        return top_from_scores(self._label_scores(X), k)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of every point.
 
@@ -43,7 +47,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         labels : ndarray of shape (n,)
             First column of `predict_order`.
         """
-        return predict_by_blocks("predict", _scores, _first_of, self, X)
+        return predict_by_blocks("predict", partial(_top, k=1), _first_of, self, X)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores whose descending order is the ranking.
@@ -108,7 +112,9 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_k(k, len(self.classes_))
-        return predict_by_blocks("predict_top", _scores, partial(top_of, k=k), self, X)
+        return predict_by_blocks(
+            "predict_top", partial(_top, k=k), partial(_labels_of, k=k), self, X
+        )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how good the rankings are: accuracy for labels, Kendall's τ for rankings.
@@ -148,8 +154,19 @@ def _scores(ranker: LabelRanker, X: Any) -> NDArray[np.float64]:
     return ranker._label_scores(X)
 
 
-def _first_of(ranker: LabelRanker, scores: NDArray[np.float64]) -> NDArray[Any]:
-    return ranker.classes_[np.argmax(scores, axis=1)]
+def _top(ranker: LabelRanker, X: Any, k: int) -> NDArray[np.intp]:
+    return ranker._top_codes(X, k)
+
+
+# Of no rows, the codes are an empty array of K columns of any type.
+
+
+def _labels_of(ranker: LabelRanker, codes: NDArray[Any], k: int) -> NDArray[Any]:
+    return ranker.classes_[codes[:, :k].astype(np.intp)]
+
+
+def _first_of(ranker: LabelRanker, codes: NDArray[Any]) -> NDArray[Any]:
+    return _labels_of(ranker, codes, 1)[:, 0]
 
 
 def _decisions_of(ranker: LabelRanker, scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from duelrank._classifiers import known_labels, label_scores
 from duelrank.blocks import predict_by_blocks
-from duelrank.rankings import check_k, order_from_scores, ranks_from_scores
+from duelrank.rankings import check_k, order_from_scores, ranks_from_scores, top_from_scores
 
 __all__ = ["predict_order", "predict_ranks", "predict_top"]
 
@@ -100,4 +100,4 @@ def order_of(estimator: Any, scores: NDArray[Any]) -> NDArray[Any]:
 
 def top_of(estimator: Any, scores: NDArray[Any], k: int) -> NDArray[Any]:
     """Return the first k labels."""
-    return order_of(estimator, scores)[:, :k]
+    return np.asarray(estimator.classes_)[top_from_scores(scores, k)]

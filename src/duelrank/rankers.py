@@ -48,6 +48,7 @@ from duelrank.tournaments import (
     posteriors_from_probabilities,
     project_onto_order,
     soft_from_wins,
+    top_from_wins,
 )
 
 __all__ = ["DuelRanker", "predict_order", "predict_ranks", "predict_top"]
@@ -412,6 +413,14 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         copeland = copeland_from_wins(wins, expected, self.ties, self.label_order_)
         return soft_from_wins(copeland, expected) if soft else copeland
 
+    def _top_codes(self, X: Any, k: int) -> NDArray[np.intp]:
+        check_is_fitted(self)
+        engine, by_evidence = self.duels_, self.ties == "probability"
+        if not (by_evidence and self.aggregation == "copeland" and hasattr(engine, "top_wins")):
+            return super()._top_codes(X, k)
+        wins, expected = engine.top_wins(self._check_points(X), self.label_order_, k)
+        return top_from_wins(wins, expected, self.label_order_, k)
+
     def _counting_suffices(self) -> bool:
         """Tell whether scores follow from the duels that labels win and expect to win."""
         return (
@@ -473,8 +482,16 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
                     f"X must be 2D, one row per point, got shape {X.shape}. Reshape your data "
                     "with X.reshape(1, -1) if it is a single point."
                 )
-            validate_data(self, X, reset=False, skip_check_array=True)
+            if hasattr(X, "columns") or not self._has_its_columns(X):
+                validate_data(self, X, reset=False, skip_check_array=True)
         return X
+
+    def _has_its_columns(self, X: Any) -> bool:
+        """Tell whether an array without names has as many columns as X had in fit, without names.
+
+        scikit-learn would find no fault either, and take longer than the ranking of one point.
+        """
+        return not hasattr(self, "feature_names_in_") and X.shape[1] == self.n_features_in_
 
     def _tournaments(
         self, margins: NDArray[np.floating], probabilities: NDArray[np.floating]

@@ -391,6 +391,25 @@ def _order_from_scores(scores: NDArray[Any]) -> NDArray[np.intp]:
     return order
 
 
+def top_from_scores(scores: NDArray[Any], k: int) -> NDArray[np.intp]:
+    """Return the codes of the k highest scores of every row, best first, (n, k); no NaN.
+
+    Equal scores are ordered by code, as in `order_from_scores`, of whose result these are the first
+    columns. Only rows with equal scores around place k are sorted as a whole.
+    """
+    n_classes = scores.shape[1]
+    if 2 * k >= n_classes:
+        return _order_from_scores(scores)[:, :k]
+    best = np.sort(np.argpartition(scores, n_classes - k, axis=1)[:, n_classes - k :], axis=1)
+    values = np.take_along_axis(scores, best, axis=1)
+    in_order = np.argsort(-values, axis=1, kind="stable")
+    top = np.take_along_axis(best, in_order, axis=1)
+    unclear = np.count_nonzero(scores >= values.min(axis=1, keepdims=True), axis=1) > k
+    if unclear.any():
+        top[unclear] = _order_from_scores(scores[unclear])[:, :k]
+    return top
+
+
 def _ranks_from_order(order: NDArray[np.intp], n_classes: int) -> NDArray[Any]:
     places = np.broadcast_to(np.arange(1, order.shape[-1] + 1), order.shape)
     shape = (*order.shape[:-1], n_classes)

@@ -23,6 +23,9 @@ Everything else is optional. For predictions:
   engines that can count wins without holding all margins. A duel with margin 0 goes to the label
   that comes first in ``label_order``, an array of codes. Without ``with_expected`` the second array
   may hold anything.
+- ``top_wins(X, label_order, k)`` → the same two arrays, for engines that save work if only the
+  first k places matter. The second array may hold any numbers from 0 to K−1 for points without a
+  tie among their first k labels or next to them.
 
 For fitting:
 

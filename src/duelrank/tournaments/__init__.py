@@ -45,6 +45,7 @@ from duelrank.tournaments._aggregation_and_ties import aggregate as aggregate
 from duelrank.tournaments._aggregation_and_ties import copeland_from_wins as copeland_from_wins
 from duelrank.tournaments._aggregation_and_ties import needs_expected_wins as needs_expected_wins
 from duelrank.tournaments._aggregation_and_ties import soft_from_wins as soft_from_wins
+from duelrank.tournaments._aggregation_and_ties import top_from_wins as top_from_wins
 from duelrank.tournaments._aggregation_and_ties import without_ties as without_ties
 from duelrank.tournaments._copeland import check_beats as check_beats
 from duelrank.tournaments._copeland import count_losses as count_losses

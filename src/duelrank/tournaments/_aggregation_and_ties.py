@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duelrank._pairs import n_pairs
+from duelrank.rankings import top_from_scores
 from duelrank.tournaments._copeland import count_losses
 from duelrank.tournaments._coupling import posteriors_from_probabilities
 from duelrank.tournaments._feedback_arc_set import solve_feedback_arc_set
@@ -84,10 +85,20 @@ def copeland_from_wins(
     n_classes = wins.shape[-1]
     place = np.arange(n_classes) if label_order is None else np.argsort(label_order)
     if needs_expected_wins(ties, n_classes):
-        decides = np.round(expected, EVIDENCE_DECIMALS)
-    else:
-        decides = n_classes - 1.0 - place
-    return without_ties(wins + _tie_term(decides), place)
+        return without_ties(_wins_and_evidence(wins, expected), place)
+    return wins + _tie_term(n_classes - 1.0 - place)
+
+
+def top_from_wins(
+    wins: NDArray[np.int64], expected: NDArray[np.float64], label_order: NDArray[np.intp], k: int
+) -> NDArray[np.intp]:
+    """Return the codes of the first k labels, (n, k), by duels won, ties by the expected wins.
+
+    They are the first k by `copeland_from_wins`. The expected wins of rows without ties among or
+    next to these k labels may be any numbers from 0 to K−1.
+    """
+    scores = _wins_and_evidence(wins, expected)[:, label_order]
+    return label_order[top_from_scores(scores, k)]
 
 
 def soft_from_wins(
@@ -114,6 +125,12 @@ def _by_coupling(beats: NDArray[np.bool_], evidence: NDArray[np.float64], ties: 
     copeland, exact = aggregate(beats, evidence, "copeland", ties)
     order = np.lexsort((-copeland, -np.round(posteriors, POSTERIOR_DECIMALS)), axis=-1)
     return Outcome(_decreasing_along(posteriors, order), exact)
+
+
+def _wins_and_evidence(
+    wins: NDArray[np.int64], expected: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return wins + _tie_term(np.round(expected, EVIDENCE_DECIMALS))
 
 
 def _tie_term(decides: NDArray[np.float64]) -> NDArray[np.float64]:

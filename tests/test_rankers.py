@@ -314,3 +314,38 @@ def test_own_duels_are_rows_of_the_tournaments(flowers, estimator, monkeypatch):
             ranker.own_duels(X, wrong)
     with pytest.raises(TypeError, match="X must be rows in memory, got RowBlocks"):
         ranker.own_duels(RowBlocks.from_array(X), codes)
+
+
+@pytest.mark.parametrize("ties", ["probability", "feedback_arc_set", "random", "index"])
+@pytest.mark.parametrize("aggregation", ["copeland", "expected_wins", "coupling"])
+@pytest.mark.parametrize("n_classes", [2, 7, 45])
+def test_the_top_is_the_beginning_of_the_order(n_classes, aggregation, ties, rng, monkeypatch):
+    X = rng.normal(size=(6 * n_classes, 3))
+    y = rng.permutation(np.repeat(np.arange(n_classes), 6))  # noise, so that cycles abound
+    ranker = DuelRanker(aggregation=aggregation, ties=ties, random_state=0).fit(X, y)
+    order = ranker.predict_order(X)
+    for held in (2**22, 0):  # margins are held until ties are known, or computed again
+        monkeypatch.setattr("duelrank.duels.logistic._counting.MOST_HELD", held)
+        np.testing.assert_array_equal(ranker.predict(X), order[:, 0])
+        for k in {1, 2, min(5, n_classes), n_classes}:
+            np.testing.assert_array_equal(ranker.predict_top(X, k), order[:, :k])
+
+
+def test_no_probabilities_where_no_tie_reaches_the_top(rng, monkeypatch):
+    centres = 5 * rng.normal(size=(50, 20))
+    X = np.repeat(centres, 6, axis=0) + 0.1 * rng.normal(size=(300, 20))
+    y = np.repeat(np.arange(50), 6)
+    ranker = DuelRanker(random_state=0).fit(X, y)
+    asked = []
+    monkeypatch.setattr(
+        "duelrank.duels.logistic._counting.wrong_side",
+        lambda margins: asked.append(len(margins)) or 1 / (1 + np.exp(margins)),
+    )
+    wins, _ = ranker.duels_.wins(X, ranker.label_order_, with_expected=False)
+    in_order = -np.sort(-wins, axis=1)
+    for k in (1, 3):
+        asked.clear()
+        ranker.predict_top(X, k)
+        tied = (in_order[:, 1 : k + 1] == in_order[:, :k]).any(axis=1)
+        assert tied.sum() < len(X) / 2
+        assert sum(asked) == tied.sum() * 2  # a run of 1,024 duels, and the rest

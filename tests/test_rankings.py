@@ -12,6 +12,7 @@ from duelrank.rankings import (
     ranks_from_lists,
     ranks_from_order,
     ranks_from_scores,
+    top_from_scores,
 )
 from random_duels import random_ranks, ranks_of_rows
 
@@ -52,6 +53,18 @@ def test_top_lists_as_order():
 
 def test_equal_scores_keep_the_order_of_the_columns():
     np.testing.assert_array_equal(ranks_from_scores([0.5, 0.7, 0.5]), [2, 1, 3])
+
+
+@given(
+    st.integers(1, 9).flatmap(
+        lambda k: st.lists(st.lists(st.integers(0, 4), min_size=9, max_size=9), min_size=1).map(
+            lambda rows: (k, np.array(rows, dtype=float))
+        )
+    )
+)
+def test_the_top_is_the_beginning_of_the_order(k_and_scores):
+    k, scores = k_and_scores
+    np.testing.assert_array_equal(top_from_scores(scores, k), order_from_scores(scores)[:, :k])
 
 
 def test_full_ranks_are_integers_and_partial_ones_floats():

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 
 from duelrank._batches import batches
@@ -60,6 +61,11 @@ class Census:
 def count_block(number: int, columns: Columns) -> Census:
     """Check a block of points, labels and weights (or None), and take its census."""
     X, y, sample_weight = columns
+    if sparse.issparse(X):
+        raise TypeError(
+            f"X must come in blocks of dense rows, got blocks of {type(X).__name__}; a fit takes "
+            "sparse rows all at once, as a matrix in memory, and rankings of sparse blocks work."
+        )
     head = X[:0]
     try:
         points = check_array(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from duelrank._pairs import n_pairs, pairs
+from duelrank.duels._protocol import is_finite_array
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import TrainingRows
@@ -132,29 +133,32 @@ class KeptDuels(NamedTuple):
 
     def fits_together(self, n_classes: int, n_features: int) -> bool:
         """Tell whether all arrays have the right kinds and shapes, as those of a file may not."""
-        rows = self.rows
+        rows, duels, n_duels = self.rows, self.coef_duels, n_pairs(n_classes)
         if isinstance(rows, sparse.csr_array):
-            rows.check_format(full_check=True)
-        elif not isinstance(rows, np.ndarray):
+            rows.check_format(full_check=True)  # raises ValueError
+            entries = rows.data
+        else:
+            entries = rows
+        arrays = (entries, self.coef, duels, self.row_numbers, self.row_ends, self.row_coef)
+        if not all(isinstance(array, np.ndarray) for array in arrays) or rows.ndim != 2:
             return False
         n_rows, n_columns = rows.shape
-        n_duels = n_pairs(n_classes)
+        n_appearances = len(self.row_numbers)
+        columns = np.arange(n_columns) if self.columns is None else self.columns
         return (
             self.n_features == n_features
-            and _are_numbers(self.row_ends, (n_classes + 1,), self.row_coef.shape[0] + 1)
+            and is_finite_array(entries, "f", entries.shape)
+            and is_finite_array(self.coef, "f", (len(duels), n_columns))
+            and is_finite_array(self.row_coef, "f", (n_appearances, n_classes))
+            and _are_numbers(duels, (len(duels),), n_duels, increasing=True)
+            and (n_appearances > 0 or len(duels) == n_duels)
+            and _are_numbers(self.row_numbers, (n_appearances,), n_rows)
+            and _are_numbers(self.row_ends, (n_classes + 1,), n_appearances + 1)
             and self.row_ends[0] == 0
-            and self.row_ends[-1] == self.row_coef.shape[0]
+            and self.row_ends[-1] == n_appearances
             and bool(np.all(np.diff(self.row_ends) >= 0))
-            and self.row_coef.shape == (len(self.row_numbers), n_classes)
-            and _are_numbers(self.row_numbers, (len(self.row_coef),), n_rows)
-            and self.coef.shape == (len(self.coef_duels), n_columns)
-            and _are_numbers(self.coef_duels, (len(self.coef),), n_duels)
-            and self.row_coef.dtype.kind == self.coef.dtype.kind == rows.dtype.kind == "f"
-            and (
-                n_columns == n_features
-                if self.columns is None
-                else _are_numbers(self.columns, (n_columns,), n_features)
-            )
+            and _are_numbers(columns, (n_columns,), n_features, increasing=True)
+            and (self.columns is not None or n_columns == n_features)
         )
 
     @property
@@ -202,13 +206,12 @@ def kept_duels(fitted: FittedDuels, rows: TrainingRows, n_features: int) -> Kept
     return KeptDuels.of_features(kept.coef_of_columns(), n_classes, n_features, rows.columns)
 
 
-def _are_numbers(values: Any, shape: tuple[int, ...], stop: int) -> bool:
+def _are_numbers(values: Any, shape: tuple[int, ...], stop: int, increasing: bool = False) -> bool:
     """Tell whether this is an array of integers of a shape, from 0 to below `stop`."""
     return (
-        isinstance(values, np.ndarray)
-        and values.dtype.kind == "i"
-        and values.shape == shape
+        is_finite_array(values, "i", shape)
         and bool(np.all((values >= 0) & (values < stop)))
+        and not (increasing and np.any(np.diff(values) <= 0))
     )
 
 

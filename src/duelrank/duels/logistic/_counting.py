@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from duelrank._batches import batches
 from duelrank._pairs import n_pairs, pairs, sides_of_labels, sparse_sides_of_labels
@@ -29,7 +30,7 @@ class Runs(NamedTuple):
     ----------
     slices : list of slice
         The duels of every run.
-    sides : list of arrays of shape (n_duels, K), dense or sparse
+    sides : list of arrays of shape (K, n_duels), dense or sparse
         1 for the second and −1 for the first label of every duel of a run.
     """
 
@@ -42,14 +43,22 @@ class Runs(NamedTuple):
         return _runs(n_classes, most_duels, dtype, n_classes <= FEW_LABELS)
 
 
+# Both take longer to make than one point takes to rank.
+
+
+@lru_cache(maxsize=8)
+def _pairs(n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    return pairs(n_classes)
+
+
 @lru_cache(maxsize=8)
 def _runs(n_classes: int, most_duels: int, dtype: np.dtype[Any], dense: bool) -> Runs:
     slices = list(batches(n_pairs(n_classes), most_duels))
     if dense:
         of_labels = sides_of_labels(n_classes).astype(dtype)
-        return Runs(slices, [of_labels[run] for run in slices])
+        return Runs(slices, [of_labels[run].T for run in slices])
     sides = sparse_sides_of_labels(n_classes).astype(dtype)
-    return Runs(slices, [sides[run].tocsc() for run in slices])
+    return Runs(slices, [sparse.csr_array(sides[run].T) for run in slices])
 
 
 class Counting(NamedTuple):
@@ -83,7 +92,7 @@ class Counting(NamedTuple):
     ) -> Counting:
         """Count duels that a favoured label wins at a margin of 0, with margins of a precision."""
         place = np.argsort(label_order)
-        labels = pairs(len(label_order))
+        labels = _pairs(len(label_order))
         below_zero = -np.finfo(dtype).smallest_subnormal
         threshold = np.where(place[labels[1]] < place[labels[0]], below_zero, 0).astype(dtype)
         return cls(len(label_order), threshold, with_expected, first)
@@ -97,26 +106,26 @@ class Counting(NamedTuple):
         later = self.with_expected and self.first is not None
         hold = later and n_points * len(self.threshold) <= MOST_HELD
         held: list[Floats] = []
-        won = np.zeros((n_points, self.n_classes), dtype=dtype)
-        chance = np.zeros((n_points, self.n_classes), dtype=dtype)
+        won = np.zeros((self.n_classes, n_points), dtype=dtype)
+        chance = np.zeros((self.n_classes, n_points), dtype=dtype)
         for run, sides in zip(*runs, strict=True):
             margins = margins_of(run)
-            won += (margins > self.threshold[run]).astype(dtype) @ sides
+            won += sides @ (margins > self.threshold[run]).astype(dtype).T
             if at_once:
-                chance -= wrong_side(margins, out=margins) @ sides
+                chance -= sides @ wrong_side(margins, out=margins).T
             elif hold:
                 held.append(margins)
         # Of K−1 duels, label k is the second one in k and the first one in the others.
         as_second = np.arange(self.n_classes)
-        wins = won.astype(np.int64) + (self.n_classes - 1 - as_second)
+        wins = won.T.astype(np.int64) + (self.n_classes - 1 - as_second)
         tied = _ties_reach(wins, self.first) if self.first is not None and later else None
         if tied is not None and tied.any():
             if self.n_classes <= FEW_LABELS:
                 tied[:] = True  # the rounding of a dense product depends on how many rows it has
             for number, (run, sides) in enumerate(zip(*runs, strict=True)):
                 margins = held[number] if hold else margins_of(run)
-                chance[tied] -= wrong_side(margins[tied]) @ sides
-        return wins, chance + as_second if self.with_expected else chance
+                chance[:, tied] -= sides @ wrong_side(margins[tied]).T
+        return wins, chance.T + as_second if self.with_expected else chance.T
 
 
 def _ties_reach(wins: NDArray[np.int64], first: int) -> NDArray[np.bool_]:

@@ -21,7 +21,8 @@ from duelrank.duels.logistic._kept import KeptDuels
 # In `RowMargins` a column with entries in more than P / DIRECT rows has coefficients of all duels:
 # adding these up is so many times faster, number by number, than going through its rows.
 DIRECT = 32
-RUN_COLUMNS = 1024  # duels whose margins are computed at a time
+RUN_COLUMNS = 1024  # duels whose margins are computed at a time for many dense points
+RUN_MARGINS = 2**18  # of few points
 MARGINS_AT_ONCE = 2**22  # of the points that are handled together where all duels are one run
 COLUMNS_AT_ONCE = 256  # whose coefficients are computed together
 
@@ -46,7 +47,9 @@ class FeatureMargins:
 
     def run_length(self, points: Any) -> int:
         """Return how many duels are a run for such points."""
-        return len(self.coef) if sparse.issparse(points) else RUN_COLUMNS
+        if sparse.issparse(points):
+            return len(self.coef)
+        return max(RUN_COLUMNS, RUN_MARGINS // max(1, len(points)))
 
     def points_at_once(self, points: Any) -> int | None:
         """Return how many points may be handled together; None for any number."""

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from duelrank import DuelRanker, EstimatorDuels, LogisticDuels, LogisticDuelsCV, pairs
 from duelrank._threads import Threads
+from duelrank.blocks import RowBlocks
 from duelrank.datasets import load_images
 from duelrank.duels.logistic._batch import GroupBatch
 from duelrank.duels.logistic._newton import NewtonSolver
@@ -402,3 +403,46 @@ def test_mnist():
         coef, intercept = ranker.duels_.coef_[d], ranker.duels_.intercept_[d]
         ours = value(X[rows], is_second, coef, intercept, 1e-4)
         assert (ours - theirs) / theirs < 1e-6
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_C_may_go_by_the_scale_of_the_rows(fit_intercept, weighted, rng):
+    X = rng.normal(size=(60, 4)) * [1, 2, 3, 4] + 5
+    y = np.arange(60) % 3
+    weights = rng.integers(0, 4, size=60) if weighted else np.ones(60, dtype=int)
+    centre = np.average(X, axis=0, weights=weights) if fit_intercept else 0
+    square = np.average(((X - centre) ** 2).sum(axis=1), weights=weights)
+    for rows in (X, sparse.csr_array(X), X.astype(np.float32), 1000 * X):
+        duels = LogisticDuels("scale", fit_intercept=fit_intercept)
+        duels.fit(rows, y, 3, sample_weight=weights)
+        factor = 1e6 if rows is not X and np.ndim(rows) == 2 and abs(rows).max() > 1000 else 1
+        assert pytest.approx(100 / (factor * square), rel=1e-5) == duels.C_
+    # Other units of X change nothing but the coefficients.
+    np.testing.assert_allclose(
+        duels.margins(1000 * X),
+        LogisticDuels("scale", fit_intercept=fit_intercept)
+        .fit(X, y, 3, sample_weight=weights)
+        .margins(X),
+        atol=1e-4,
+    )
+
+
+def test_C_by_the_scale_of_blocks(rng):
+    X, y = rng.normal(size=(60, 4)) * [1, 2, 3, 4] + 5, np.arange(60) % 3
+    blocks = RowBlocks.from_array(X, 7), RowBlocks.from_array(y, 7)
+    for fit_intercept in (True, False):
+        expected = LogisticDuels("scale", fit_intercept=fit_intercept).fit(X, y, 3).C_
+        duels = LogisticDuels("scale", fit_intercept=fit_intercept).fit(*blocks, 3)
+        assert pytest.approx(expected) == duels.C_
+
+
+def test_C_of_rows_that_are_all_the_same():
+    assert LogisticDuels("scale").fit(np.ones((4, 2)), [0, 0, 1, 1], 2).C_ == 100
+    assert LogisticDuels(2).fit(np.ones((4, 2)), [0, 0, 1, 1], 2).C_ == 2
+
+
+@pytest.mark.parametrize("C", ["auto", 0, -1, None, np.nan])
+def test_bad_C(C):
+    with pytest.raises(ValueError, match="C must be"):
+        LogisticDuels(C).fit(np.ones((4, 2)), [0, 0, 1, 1], 2)

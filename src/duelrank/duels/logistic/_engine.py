@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from duelrank._pairs import pairs
-from duelrank._parameters import check_count, check_positive
+from duelrank._parameters import check_count
 from duelrank._progress import Progress
 from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import threads_of_blas
@@ -28,6 +28,11 @@ from duelrank.duels.logistic._rows import (
     check_settings,
     check_training_rows,
 )
+from duelrank.duels.logistic._strength import (
+    check_C,
+    strength_for_census,
+    strength_for_rows,
+)
 
 
 class LogisticDuels(LinearDuels):
@@ -40,8 +45,11 @@ class LogisticDuels(LinearDuels):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Inverse strength of the penalty.
+    C : float or "scale", default=1.0
+        Inverse strength of the penalty. The default is scikit-learn's; it suits standardised
+        columns and is too small for text. "scale" goes by the rows: 100 divided by their mean
+        squared distance from their mean (from zero, without an intercept). It does well on text,
+        embeddings and pixels, and on tables whose columns are in comparable units.
     fit_intercept : bool, default=True
         Whether the duels have an intercept.
     class_weight : dict or "balanced", default=None
@@ -78,6 +86,8 @@ class LogisticDuels(LinearDuels):
     intercept_ : ndarray of shape (K(K−1)/2,)
         Intercepts. A duel of which only one label was seen has coefficients of 0 and an intercept
         of ±100.
+    C_ : float
+        The C that was used.
     decrement_ : ndarray of shape (K(K−1)/2,)
         Relative Newton decrement of every duel before its last step, its certificate.
     converged_ : ndarray of bool, of shape (K(K−1)/2,)
@@ -107,7 +117,7 @@ class LogisticDuels(LinearDuels):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float | str = 1.0,
         *,
         fit_intercept: bool = True,
         class_weight: Any = None,
@@ -154,7 +164,7 @@ class LogisticDuels(LinearDuels):
         self : LogisticDuels
             The fitted engine.
         """
-        check_positive("C", self.C)
+        check_C(self.C)
         check_settings(self)
         check_count("checkpoint_every", self.checkpoint_every)
         if in_blocks(X):
@@ -166,19 +176,22 @@ class LogisticDuels(LinearDuels):
             start_progress = self._progress_in(opened)
             if isinstance(X, LabeledBlocks):
                 validate_data(self, X.census.head, skip_check_array=True)
-                fitted = fit_blocks(X, self.dtype, self._settings(), threads, start_progress)
+                C = strength_for_census(self.C, X.census, centre=bool(self.fit_intercept))
+                fitted = fit_blocks(X, self.dtype, self._settings(C), threads, start_progress)
                 kept = KeptDuels.of_features(fitted.coef, n_classes)
             else:
                 rows = check_training_rows(self, X, feedback, n_classes, sample_weight)
                 rows = rows.with_weight().without_empty_columns()
-                fitted = fit_in_memory(rows, self._settings(), threads, start_progress)
+                C = strength_for_rows(self.C, rows, centre=bool(self.fit_intercept))
+                fitted = fit_in_memory(rows, self._settings(C), threads, start_progress)
                 kept = kept_duels(fitted, rows, self.n_features_in_)
         self._keep(fitted, kept)
+        self.C_ = C
         warn_unless_converged(self, self.converged_)
         return self
 
-    def _settings(self) -> Settings:
-        return Settings(*(getattr(self, name) for name in Settings._fields))
+    def _settings(self, C: float) -> Settings:
+        return Settings(C, *(getattr(self, name) for name in Settings._fields[1:]))
 
     def _progress_in(self, opened: ExitStack) -> StartProgress:
         """Return what opens the progress of this fit once the number of steps is known."""

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._batches import batches
 from duelrank._pairs import pairs
 from duelrank._threads import Threads
 from duelrank.duels._sides import count_sides
@@ -21,6 +20,7 @@ from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._plan import tile_numbers
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import TrainingRows
+from duelrank.duels.logistic._strength import mean_square
 from duelrank.duels.logistic.row_space._appearances import Appearances
 from duelrank.duels.logistic.row_space._newton import RowProblems, RowState
 from duelrank.duels.logistic.row_space._products import RowProducts
@@ -28,7 +28,6 @@ from duelrank.duels.logistic.row_space._products import RowProducts
 BATCH_NUMBERS = 2**20  # of the Gram matrices of a batch: what a cache holds
 TILE_SHARE = 0.5  # of the working memory, for the products of a tile
 OWN_SHARE = 0.125  # of the working memory, for the products inside labels that are kept
-NUMBERS_AT_ONCE = 2**15  # that are centred in a cache
 # The Gram matrix of a duel in both precisions may take this share of the working memory.
 DUEL_SHARE, GRAM_BYTES = 1 / 16, 12
 
@@ -98,7 +97,7 @@ class DuelsInRows:
         self.centre = scaling.mean if isinstance(X, np.ndarray) else None
         # Products are divided by their size and strengths multiplied, so that single precision can
         # handle them; coefficients are that much larger then.
-        self.scale = _mean_square(X, self.centre)
+        self.scale = mean_square(X, None, self.centre is not None and scaling.fit_intercept)
         self.products = RowProducts(X, self.centre, self.scale, threads)
         self.along_centre = None if self.centre is None else X @ self.centre
         self._own: dict[int, Floats] = {}
@@ -309,14 +308,3 @@ def _as_slice(places: NDArray[np.intp]) -> Any:
     if len(places) and places[-1] - places[0] == len(places) - 1:
         return slice(int(places[0]), int(places[-1]) + 1)
     return places
-
-
-def _mean_square(X: Any, centre: Floats | None) -> float:
-    """Return the mean square of the rows' norms, 1 if all are zero."""
-    if isinstance(X, np.ndarray):
-        centre = np.zeros(X.shape[1]) if centre is None else centre
-        parts = batches(len(X), NUMBERS_AT_ONCE // max(1, X.shape[1]))
-        total = sum(float(np.square(X[part] - centre).sum()) for part in parts) / len(X)
-    else:
-        total = float(np.square(X.data, dtype=np.float64).sum()) / X.shape[0]
-    return total if np.isfinite(total) and total > 0 else 1.0

@@ -70,7 +70,8 @@ def solve_by_rows(
 
         def solve_part(part: NDArray[np.intp], tile: Tile = tile) -> None:
             batch = tile.batch(part)
-            problems = batch.problems._replace(strengths=settings.C * batch.problems.strengths)
+            strengths = objective.C * batch.problems.strengths
+            problems = batch.problems._replace(strengths=strengths)
             state = RowState.zeros(problems.strengths.shape)
             solve(problems, state, settings.tol, settings.max_iter)
             duels_in_rows.write(batch, state, fitted)

@@ -916,35 +916,7 @@ def test_labels_that_are_not_ordered_right_are_refused(path):
 def test_paths_inside_the_archive_are_refused(name, path):
     save(fitted(), path)
     rewrite(path, **{name: b"x"})
-    with pytest.raises(ModelFileError, match="it holds"):
-        load(path)
-
-
-def test_zip_bombs_are_refused(path):
-    save(fitted(), path)
-    with zipfile.ZipFile(path, "a", compression=zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("zeros.npy", bytes(10**7))
-    with pytest.raises(ModelFileError, match="compressed members"):
-        load(path)
-
-
-def test_compressed_bombs_in_sparse_matrices_are_refused(path, monkeypatch):
-    monkeypatch.setattr(_archive, "LARGEST_UNPACKED", 10**5)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, data=np.zeros(10**6))
-    with pytest.raises(ModelFileError, match="unpack to"):
-        _archive._check_sparse(path, [buffer.getvalue()])
-
-
-def test_compressed_bombs_are_refused_however_many_members_share_them(path, monkeypatch):
-    monkeypatch.setattr(_archive, "LARGEST_UNPACKED", 2 * 10**6)
-    monkeypatch.setattr(_archive, "LARGEST_RATIO", 1)
-    ones = [sparse.csr_matrix(np.full((1, 10**5), float(i))) for i in range(1, 4)]
-    forge(path, {"kind": "objects", "length": 1, "values": [ones[:1]]})
-    with pytest.raises(ModelFileError, match="model must be a fitted DuelRanker"):
-        load(path)
-    forge(path, {"kind": "objects", "length": 1, "values": [ones]})
-    with pytest.raises(ModelFileError, match="holds sparse matrices that unpack to 3,"):
+    with pytest.raises(ModelFileError, match=f"holds '{name}', which no duelrank model file does"):
         load(path)
 
 
@@ -1095,6 +1067,9 @@ def test_checks_look_inside_everything():
 
 OLD_FILES = Path(__file__).parent / "written_by_0_1"
 OLD_MODELS = sorted(file.stem for file in OLD_FILES.glob("*.skops"))
+# Their classes have public names, and nothing in them is compressed but sparse matrices.
+FILES_OF_0_2 = Path(__file__).parent / "written_by_0_2"
+MODELS_OF_0_2 = ["logistic", "sparse_support_vectors"]
 
 
 def test_there_are_files_of_version_0_1():
@@ -1112,13 +1087,19 @@ def test_there_are_files_of_version_0_1():
 
 
 @pytest.mark.filterwarnings("ignore::duelrank.storage.ModelVersionWarning")
-@pytest.mark.parametrize("name", OLD_MODELS)
-def test_files_of_version_0_1_rank_as_they_did(name, tmp_path):
-    expected = np.load(OLD_FILES / "expected.npz")
-    versions, here = describe(OLD_FILES / f"{name}.skops").versions, _versions.installed_versions()
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [(OLD_FILES, name) for name in OLD_MODELS] + [(FILES_OF_0_2, name) for name in MODELS_OF_0_2],
+    ids=lambda value: value.name if isinstance(value, Path) else value,
+)
+def test_files_of_older_versions_rank_as_they_did(folder, name, tmp_path):
+    expected = np.load(folder / "expected.npz")
+    versions, here = describe(folder / f"{name}.skops").versions, _versions.installed_versions()
     if parse_version(here["scikit-learn"]) < parse_version(versions["scikit-learn"]):
         pytest.skip("an older scikit-learn need not read models of a newer one")
-    model, points = load(OLD_FILES / f"{name}.skops"), expected["points"]
+    model, points = load(folder / f"{name}.skops"), expected["points"]
+    if name.startswith("sparse"):
+        points = sparse.csr_matrix(points)
     save(model, tmp_path / "again.skops")
     for same in (model, load(tmp_path / "again.skops")):
         assert np.array_equal(predict_order(same, points), expected[f"{name}_order"])
@@ -1276,11 +1257,13 @@ def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch):
     save(fitted(), path)
     before = path.read_bytes()
 
-    def interrupt(*_):
+    def interrupt(file, content):
+        with file.open("wb") as partial:
+            partial.write(content[: len(content) // 2])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(zipfile.ZipFile, "writestr", interrupt)
-    with pytest.raises((KeyboardInterrupt, TypeError)):
+    monkeypatch.setattr(Path, "write_bytes", interrupt)
+    with pytest.raises(KeyboardInterrupt):
         _archive.write_archive(path, before, {})
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]

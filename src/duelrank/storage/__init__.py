@@ -13,6 +13,8 @@ The modules, in the order of the steps from a model to a file and back:
 - `_skops`: arrays and objects become a skops file; which types a file may hold;
 - `_names`: the names of our classes in a file;
 - `_archive`: one file with a checksum, written whole or not at all;
+- `_members`: its members, compressed where it pays, and read no larger than they claim;
+- `_limits`: how much a file may grow while it is read;
 - `_description`: what the file says about itself, for `describe`;
 - `_loading`: `load`;
 - `_checks`: loaded arrays must fit together, or the process could crash; `_sklearn_models` has what

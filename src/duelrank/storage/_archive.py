@@ -1,8 +1,8 @@
 """The file itself: a skops archive with ``duelrank.json`` beside its members.
 
-Members are stored, not compressed, and each is read once: plain arrays take no more memory than
-they take in the file. Sparse matrices are compressed inside their members; all of them together may
-unpack to `LARGEST_RATIO` times their size, or to `LARGEST_UNPACKED` if that is more. `_packing`
+Members are compressed where it makes them smaller; sparse matrices are compressed inside their
+members. `_limits` says how much a file may grow, `_members` reads it within these limits. What is
+handed on to skops is not compressed any more, so it takes the memory that it takes here. `_packing`
 limits how much packed columns may grow.
 
 The checksum covers the members and the description, so it finds damage; it is no signature and does
@@ -12,25 +12,34 @@ not tell who wrote the file.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import re
-import zipfile
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from duelrank._files import replacing
+from duelrank.storage._limits import (
+    Allowance,
+    allowed_bytes,
+    allowed_json,
+    most_objects,
+    parts_of_json,
+)
+from duelrank.storage._members import SIGNATURE, bytes_compressed, read_members, write_members
 from duelrank.storage._names import current_name, dictionaries_in, public_name, rename
 
 # 1: version 0.1.0, whose files name classes by the modules that define them. 2: by public names.
-FORMAT = 2
+# 3: members may be compressed.
+FORMAT = 3
 DESCRIPTION = "duelrank.json"
 SCHEMA = "schema.json"
-MEMBER_NAME = re.compile(r"[\w-]+\.(json|npy|npz|bin)")
-# In bytes, for all sparse matrices of a file together; no model that `save` wrote has more.
-LARGEST_RATIO, LARGEST_UNPACKED = 100, 2**27
+# How the names of members end that skops reads as arrays and as sparse matrices; the others are
+# bytes. Only what is called a sparse matrix is unpacked within the limits.
+ENDINGS = {"NdArrayNode": ".npy", "SparseMatrixNode": ".npz"}
+ARRAY = b"\x93NUMPY"  # how an array begins; numpy would open another archive in its place
 
 
 class ModelFileError(ValueError):
@@ -51,29 +60,69 @@ class UntrustedTypesError(ModelFileError):
         self.names = list(names)
 
 
-def write_archive(path: str | os.PathLike[str], skops_file: bytes, description: Any) -> None:
-    """Add the description and the checksum to a skops file and write it."""
-    with zipfile.ZipFile(io.BytesIO(skops_file)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+@dataclass
+class Archive:
+    """What was read from a model file.
+
+    Attributes
+    ----------
+    description : dict
+        What ``duelrank.json`` says, without the checksum.
+    members : dict of str to bytes
+        All other members.
+    most_objects : int
+        How many objects may be built from the file.
+    unpacking : Allowance
+        How many more bytes may be unpacked.
+    """
+
+    description: dict[str, Any]
+    members: dict[str, bytes]
+    most_objects: int
+    unpacking: Allowance
+
+
+def write_archive(
+    path: str | os.PathLike[str], skops_file: bytes, description: Any, n_objects: int = 0
+) -> None:
+    """Add the description and the checksum to a skops file and write it.
+
+    Parameters
+    ----------
+    path : path
+        Where to.
+    skops_file : bytes
+        The members that skops wrote.
+    description : mapping
+        What the file says about itself.
+    n_objects : int, default=0
+        How many objects will be built from the file.
+    """
+    members = read_members(skops_file, _without_limit())
     members[SCHEMA] = _renamed(members[SCHEMA], public_name)
-    described = {**description, "format": FORMAT}
-    described["checksum"] = _checksum(members, described)
-    members[DESCRIPTION] = json.dumps(described, indent=1).encode()
+    complete = _with_description(members, description)
+    content = write_members(complete, compress=True)
+    if not _is_within_limits(complete, len(content), n_objects):
+        # It compresses so well that it looks like a hostile file.
+        complete = _with_description(_unpacked(members), description)
+        content = write_members(complete, compress=False)
     with replacing(path) as partial:
-        _write_members(partial, members)
+        partial.write_bytes(content)
 
 
-def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
-    """Return the description and the skops file, after checking everything but the types in it."""
+def read_archive(path: str | os.PathLike[str]) -> Archive:
+    """Read a model file, after checking everything but the types and sparse matrices in it."""
     content = Path(path).read_bytes()
-    if not content.startswith(b"PK\x03\x04"):
+    if not content.startswith(SIGNATURE):
         raise ModelFileError(f"{path} is not a duelrank model file{_what_else(content)}.")
+    size = len(content)
+    unpacking = allowed_bytes(size)
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            _check_members(path, archive.infolist(), len(content))
-            members = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ModelFileError(f"{path} is truncated or damaged ({error}).") from error
+        members = read_members(content, unpacking)
+        _check_json(members, size)
+        _check_arrays(members)
+    except ValueError as error:
+        raise ModelFileError(f"{path} {error}.") from error
     if DESCRIPTION not in members or SCHEMA not in members:
         raise ModelFileError(
             f"{path} is a zip archive, but not a duelrank model file: it has no {DESCRIPTION}."
@@ -82,21 +131,79 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
     if description.pop("checksum", None) != _checksum(members, description):
         raise ModelFileError(f"{path} was altered after it was saved: its checksum differs.")
     _check_references(path, members[SCHEMA])
-    _check_sparse(path, [member for name, member in members.items() if name.endswith(".npz")])
-    if description["format"] == 1:
-        content = _with_current_names(path, members)
-    return description, content
+    return Archive(description, members, most_objects(size), unpacking)
 
 
-def _with_current_names(path: str | os.PathLike[str], members: dict[str, bytes]) -> bytes:
-    """Return the skops file of a file of format 1, as if it had been written today."""
-    buffer = io.BytesIO()
+def skops_file(path: str | os.PathLike[str], archive: Archive) -> bytes:
+    """Return the skops file in a model file, as if it had been written today, not compressed.
+
+    Parameters
+    ----------
+    path : path
+        Where the file was read, for messages.
+    archive : Archive
+        What was read.
+    """
+    members = dict(archive.members)
+    if archive.description["format"] == 1:
+        try:
+            members[SCHEMA] = _renamed(members[SCHEMA], current_name)
+        except RecursionError as error:
+            raise ModelFileError(f"{path} is damaged: its schema cannot be read.") from error
     try:
-        schema = _renamed(members[SCHEMA], current_name)
-    except RecursionError as error:
-        raise ModelFileError(f"{path} is damaged: its schema cannot be read.") from error
-    _write_members(buffer, {**members, SCHEMA: schema})
-    return buffer.getvalue()
+        return write_members(_unpacked(members, archive.unpacking), compress=False)
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged: a sparse matrix in it {error}.") from error
+
+
+def _without_limit() -> Allowance:
+    return Allowance(sys.maxsize, "")
+
+
+def _unpacked(members: Mapping[str, bytes], allowance: Allowance | None = None) -> dict[str, bytes]:
+    """Return members with sparse matrices that are not compressed inside."""
+    allowance = allowance or _without_limit()
+    return {
+        name: write_members(read_members(member, allowance), compress=False)
+        if name.endswith(".npz")
+        else member
+        for name, member in members.items()
+    }
+
+
+def _is_within_limits(members: Mapping[str, bytes], file_size: int, n_objects: int) -> bool:
+    """Tell whether a file of this size may hold these members, and so many objects."""
+    unpacking = allowed_bytes(file_size)
+    try:
+        for name, member in members.items():
+            unpacking.spend(len(member))
+            if name.endswith(".npz"):
+                unpacking.spend(bytes_compressed(member))
+        _check_json(members, file_size)
+    except ValueError:
+        return False
+    return n_objects <= most_objects(file_size)
+
+
+def _check_json(members: Mapping[str, bytes], file_size: int) -> None:
+    allowance = allowed_json(file_size)
+    for name, member in members.items():
+        if name.endswith(".json"):
+            allowance.spend(parts_of_json(member))
+
+
+def _check_arrays(members: Mapping[str, bytes]) -> None:
+    for name, member in members.items():
+        if name.endswith(".npy") and not member.startswith(ARRAY):
+            raise ValueError(f"holds {name!r}, which is no array")
+
+
+def _with_description(
+    members: Mapping[str, bytes], description: Mapping[str, Any]
+) -> dict[str, bytes]:
+    described = {**description, "format": FORMAT}
+    described["checksum"] = _checksum(members, described)
+    return {**members, DESCRIPTION: json.dumps(described, indent=1).encode()}
 
 
 def _renamed(schema: bytes, new_name: Callable[[str], str]) -> bytes:
@@ -106,37 +213,12 @@ def _renamed(schema: bytes, new_name: Callable[[str], str]) -> bytes:
     return json.dumps(parsed, separators=(",", ":")).encode()
 
 
-def _write_members(file: Any, members: dict[str, bytes]) -> None:
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, member in members.items():
-            archive.writestr(name, member)
-
-
 def _what_else(content: bytes) -> str:
     if not content:
         return ": it is empty"
     if content[:1] == b"\x80" and content[-1:] == b".":
         return " but a pickle, which could run any code; duelrank does not open pickles"
     return ""
-
-
-def _check_members(
-    path: str | os.PathLike[str], members: list[zipfile.ZipInfo], file_size: int
-) -> None:
-    names = [member.filename for member in members]
-    if len(set(names)) < len(names):
-        raise ModelFileError(f"{path} is not a duelrank model file: it holds a name twice.")
-    for member in members:
-        if not MEMBER_NAME.fullmatch(member.filename):
-            raise ModelFileError(
-                f"{path} is not a duelrank model file: it holds {member.filename!r}."
-            )
-        if member.compress_type != zipfile.ZIP_STORED:
-            raise ModelFileError(
-                f"{path} is not a duelrank model file: it holds compressed members."
-            )
-    if sum(member.file_size for member in members) > file_size:
-        raise ModelFileError(f"{path} is damaged: it claims to hold more than its own size.")
 
 
 def _parse_description(path: str | os.PathLike[str], content: bytes) -> dict[str, Any]:
@@ -155,7 +237,7 @@ def _parse_description(path: str | os.PathLike[str], content: bytes) -> dict[str
     return dict(description)
 
 
-def _checksum(members: dict[str, bytes], description: dict[str, Any]) -> str:
+def _checksum(members: Mapping[str, bytes], description: dict[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
     for name in sorted(members):
         digest.update(f"{name} {len(members[name])}\n".encode())
@@ -164,7 +246,10 @@ def _checksum(members: dict[str, bytes], description: dict[str, Any]) -> str:
 
 
 def _check_references(path: str | os.PathLike[str], schema: bytes) -> None:
-    """Check that no member is read more than once; a small file could fill memory that way."""
+    """Check that members are read as what they are, and once.
+
+    Otherwise a small file could fill memory.
+    """
     try:
         parsed = json.loads(schema)
     except (ValueError, RecursionError) as error:
@@ -173,19 +258,9 @@ def _check_references(path: str | os.PathLike[str], schema: bytes) -> None:
     for part in dictionaries_in(parsed):
         name = part.get("file")
         if isinstance(name, str):
+            if not name.endswith(ENDINGS.get(str(part.get("__loader__")), ".bin")):
+                raise ModelFileError(f"{path} is damaged: it uses {name!r} as what it is not.")
             # An object that occurs in several places has one number and is read once.
             reader = part.get("__id__") or object()
             if readers.setdefault(name, reader) != reader:
                 raise ModelFileError(f"{path} is damaged: it uses {name!r} more than once.")
-
-
-def _check_sparse(path: str | os.PathLike[str], members: list[bytes]) -> None:
-    unpacked = 0
-    for member in members:
-        try:
-            with zipfile.ZipFile(io.BytesIO(member)) as archive:
-                unpacked += sum(part.file_size for part in archive.infolist())
-        except zipfile.BadZipFile as error:
-            raise ModelFileError(f"{path} is damaged: a sparse matrix cannot be read.") from error
-    if unpacked > max(LARGEST_UNPACKED, LARGEST_RATIO * sum(map(len, members))):
-        raise ModelFileError(f"{path} holds sparse matrices that unpack to {unpacked:,} bytes.")

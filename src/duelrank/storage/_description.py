@@ -82,7 +82,7 @@ def describe(path: str | os.PathLike[str]) -> ModelDescription:
     ModelFileError
         If the file is no model file, truncated or altered.
     """
-    return parse_description(path, read_archive(path)[0])
+    return parse_description(path, read_archive(path).description)
 
 
 def parse_description(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from duelrank.storage._archive import read_archive
+from duelrank.storage._archive import read_archive, skops_file
 from duelrank.storage._description import ModelDescription, parse_description
 from duelrank.storage._versions import warn_of_versions
 
@@ -74,11 +74,13 @@ def load_with_description(
 def _load(
     path: str | os.PathLike[str], trusted: Iterable[str] | None
 ) -> tuple[Any, ModelDescription]:
-    description, content = read_archive(path)
-    known = parse_description(path, description)
+    archive = read_archive(path)
+    known = parse_description(path, archive.description)
+    content, most_objects = skops_file(path, archive), archive.most_objects
+    del archive  # it takes as much memory as the content
     # Importing this takes a second. A file that is no model file has been refused before.
     from duelrank.storage._skops import build
 
-    model = build(path, content, trusted)
+    model = build(path, content, trusted, most_objects)
     warn_of_versions(path, known.versions, stacklevel=3)  # the caller of `load`
     return model, known

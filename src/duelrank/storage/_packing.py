@@ -30,6 +30,8 @@ from sklearn.neighbors import BallTree, KDTree
 from sklearn.utils import Bunch
 
 from duelrank.storage._checks import check_packed, check_tree, check_tree_predictor
+from duelrank.storage._limits import MOST_OBJECTS, Allowance
+from duelrank.storage._names import dictionaries_in
 from duelrank.storage._sklearn_models import Tree, TreePredictor
 
 PREDICTOR_ARRAYS = ("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")
@@ -37,8 +39,6 @@ TREE_ARGUMENTS = ("n_features", "n_classes", "n_outputs")
 NEIGHBOUR_TREES = {"ball_tree": BallTree, "kd_tree": KDTree}
 # Lists of different items, such as the steps of a pipeline, are packed place by place up to here.
 SHORT_LIST = 16
-# How many objects may be built from a file, however small it is.
-MOST_ITEMS = 2**18
 
 Column = dict[str, Any]
 
@@ -52,27 +52,25 @@ def pack(objects: list[Any]) -> Column:
     return {"kind": "objects", "length": len(objects), "values": objects}
 
 
-def unpack(column: Column, length: int = 1, most: int = MOST_ITEMS) -> list[Any]:
+def unpack(column: Column, length: int = 1, most: int = MOST_OBJECTS) -> list[Any]:
     """Turn a column into the list of objects that it was made from.
 
     The list must have this length. At most `most` objects are built, parts of objects included.
     """
-    return _unpack(column, length, _Allowance(most))
+    sentence = "its packed arrays ask for more objects than it could hold"
+    return _unpack(column, length, Allowance(most, sentence))
 
 
-class _Allowance:
-    """How many more items may be built."""
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-
-    def spend(self, items: int) -> None:
-        self._left -= items
-        if self._left < 0:
-            raise ValueError("its packed arrays ask for more objects than it could hold")
+def n_items(column: Column) -> int:
+    """Count the objects that `unpack` builds from what `pack` returned."""
+    return sum(
+        part["length"] + 1
+        for part in dictionaries_in(column)
+        if isinstance(part.get("kind"), str) and type(part.get("length")) is int
+    )
 
 
-def _unpack(column: Any, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack(column: Any, length: int, allowance: Allowance) -> list[Any]:
     check_packed(isinstance(column, dict) and column.get("kind") in _UNPACKERS)
     check_packed(type(column.get("length")) is int and column["length"] == length >= 0)
     allowance.spend(length + 1)  # empty columns count too, there could be many
@@ -98,7 +96,7 @@ def _pack_optional(objects: list[Any]) -> Column | None:
     return {"present": present, "items": pack([o for o in objects if o is not None])}
 
 
-def _unpack_optional(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_optional(column: Column, length: int, allowance: Allowance) -> list[Any]:
     present = column["present"]
     check_packed(_is_vector(present, length, np.bool_))
     parts = iter(_unpack(column["items"], int(present.sum()), allowance))
@@ -114,7 +112,7 @@ def _pack_same(objects: list[Any]) -> Column | None:
     return None
 
 
-def _unpack_same(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_same(column: Column, length: int, allowance: Allowance) -> list[Any]:
     return [column["value"]] * length
 
 
@@ -133,7 +131,7 @@ def _pack_numbers(objects: list[Any]) -> Column | None:
     return None
 
 
-def _unpack_numbers(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_numbers(column: Column, length: int, allowance: Allowance) -> list[Any]:
     values = column["values"]
     check_packed(_is_vector(values, length))
     return values.tolist() if column["python"] else list(values)
@@ -166,7 +164,7 @@ def _end_to_end(vectors: list[NDArray[Any]]) -> NDArray[Any]:
     return joined
 
 
-def _unpack_arrays(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_arrays(column: Column, length: int, allowance: Allowance) -> list[Any]:
     shapes, order = column["shapes"], column["order"]
     check_packed(isinstance(shapes, np.ndarray) and shapes.dtype == np.int64 and shapes.ndim == 2)
     check_packed(len(shapes) == length and shapes.shape[1] >= 1)
@@ -200,7 +198,7 @@ def _pack_short_lists(objects: list[Any]) -> Column | None:
     return {"tuples": kind is tuple, "items": places}
 
 
-def _unpack_short_lists(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_short_lists(column: Column, length: int, allowance: Allowance) -> list[Any]:
     kind = tuple if column["tuples"] else list
     parts = _unpack_dicts({**column, "bunches": False}, length, allowance)
     return [kind(part.values()) for part in parts]
@@ -218,7 +216,7 @@ def _pack_lists(objects: list[Any]) -> Column | None:
     return {"tuples": kind is tuple, "lengths": lengths, "items": pack(items)}
 
 
-def _unpack_lists(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_lists(column: Column, length: int, allowance: Allowance) -> list[Any]:
     check_packed(_is_vector(column["lengths"], length, np.int64))
     lengths = column["lengths"].tolist()
     check_packed(all(n >= 0 for n in lengths))
@@ -243,7 +241,7 @@ def _pack_dicts(objects: list[Any]) -> Column | None:
     return {"bunches": kind is Bunch, "items": columns}
 
 
-def _unpack_dicts(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_dicts(column: Column, length: int, allowance: Allowance) -> list[Any]:
     columns = {key: _unpack(part, length, allowance) for key, part in column["items"].items()}
     kind = Bunch if column["bunches"] else dict
     return [kind(**{key: part[i] for key, part in columns.items()}) for i in range(length)]
@@ -260,7 +258,7 @@ def _pack_estimators(objects: list[Any]) -> Column | None:
     return {"prototype": _bare(objects[0]), **attributes}
 
 
-def _unpack_estimators(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_estimators(column: Column, length: int, allowance: Allowance) -> list[Any]:
     prototype = column["prototype"]
     check_packed(_is_its_attributes(type(prototype)))
     defaults = _our_defaults(type(prototype))
@@ -324,7 +322,7 @@ def _pack_trees(objects: list[Any]) -> Column | None:
     return {"states": pack(states)}
 
 
-def _unpack_trees(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_trees(column: Column, length: int, allowance: Allowance) -> list[Any]:
     trees = []
     for state in _unpack(column["states"], length, allowance):
         check_tree(state)
@@ -341,7 +339,7 @@ def _pack_tree_predictors(objects: list[Any]) -> Column | None:
     return {"states": pack(states)}
 
 
-def _unpack_tree_predictors(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_tree_predictors(column: Column, length: int, allowance: Allowance) -> list[Any]:
     predictors = []
     for state in _unpack(column["states"], length, allowance):
         check_tree_predictor(state)
@@ -349,7 +347,7 @@ def _unpack_tree_predictors(column: Column, length: int, allowance: _Allowance) 
     return predictors
 
 
-def _unpack_objects(column: Column, length: int, allowance: _Allowance) -> list[Any]:
+def _unpack_objects(column: Column, length: int, allowance: Allowance) -> list[Any]:
     check_packed(isinstance(column["values"], list))
     return list(column["values"])
 

@@ -64,7 +64,7 @@ def save(
     True
     """
     ranker = ranker_inside(model)
-    content = dump(model)
+    content, n_objects = dump(model)
     facts = dict(facts or {})
     if not (target is None or isinstance(target, str)):
         # The field `target` holds one name, as in files of older versions. All names are a fact.
@@ -83,7 +83,7 @@ def save(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=_versions.installed_versions(),
     )
-    write_archive(path, content, asdict(description))
+    write_archive(path, content, asdict(description), n_objects)
 
 
 def _describe_steps(model: Any) -> list[str]:

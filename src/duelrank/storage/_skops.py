@@ -17,7 +17,7 @@ from duelrank.rankers import DuelRanker
 from duelrank.storage._archive import ModelFileError, UntrustedTypesError
 from duelrank.storage._checks import check_model
 from duelrank.storage._names import public_name
-from duelrank.storage._packing import MOST_ITEMS, pack, unpack
+from duelrank.storage._packing import n_items, pack, unpack
 
 # Harmless types that skops does not trust by itself.
 TRUSTED = (
@@ -57,12 +57,17 @@ TRUSTED = (
         )
     ),
 )
-# How many objects a file may build per byte. Thousands of the smallest classifiers need 1/4.
-ITEMS_PER_BYTE = 2
 
 
-def dump(model: Any) -> bytes:
+def dump(model: Any) -> tuple[bytes, int]:
     """Write a model as a skops file.
+
+    Returns
+    -------
+    content : bytes
+        The file.
+    n_objects : int
+        How many objects `build` will build from it.
 
     Raises
     ------
@@ -71,7 +76,8 @@ def dump(model: Any) -> bytes:
     """
     skops_io = _import_skops()
     try:
-        content: bytes = skops_io.dumps(pack([model]))
+        column = pack([model])
+        content: bytes = skops_io.dumps(column)
         foreign = skops_io.get_untrusted_types(data=content)
     except Exception as error:
         raise TypeError(f"model cannot be saved: {_first_line(error)}.") from error
@@ -79,10 +85,15 @@ def dump(model: Any) -> bytes:
         raise TypeError(
             "model cannot be saved: it holds a lambda, which has no name to find it by."
         )
-    return content
+    return content, n_items(column)
 
 
-def build(path: str | os.PathLike[str], content: bytes, trusted: Iterable[str] | None) -> Any:
+def build(
+    path: str | os.PathLike[str],
+    content: bytes,
+    trusted: Iterable[str] | None,
+    most_objects: int,
+) -> Any:
     """Build the model in a skops file, if all its types are trusted and its arrays fit together.
 
     Parameters
@@ -93,16 +104,17 @@ def build(path: str | os.PathLike[str], content: bytes, trusted: Iterable[str] |
         The file.
     trusted : iterable of str or None
         Full names of more types to trust.
+    most_objects : int
+        How many objects may be built.
     """
     if isinstance(trusted, (str, bool)):
         raise TypeError(f"trusted must be a list of names of types, got {trusted!r}.")
     skops_io = _import_skops()
     names = [*TRUSTED, *_our_types(), *(trusted or ())]
-    most = max(MOST_ITEMS, ITEMS_PER_BYTE * len(content))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InconsistentVersionWarning)  # ours says more
-            (model,) = unpack(skops_io.loads(content, trusted=names), most=most)
+            (model,) = unpack(skops_io.loads(content, trusted=names), most=most_objects)
         check_model(model)
         ranker_inside(model)
     except skops_io.exceptions.UntrustedTypesFoundException as error:

@@ -144,12 +144,17 @@ class KeptDuels(NamedTuple):
             return False
         n_rows, n_columns = rows.shape
         n_appearances = len(self.row_numbers)
-        columns = np.arange(n_columns) if self.columns is None else self.columns
+        if self.columns is None:
+            knows_columns = n_columns == n_features
+        else:
+            knows_columns = _are_numbers(self.columns, (n_columns,), n_features, increasing=True)
         return (
-            self.n_features == n_features
-            and is_finite_array(entries, "f", entries.shape)
-            and is_finite_array(self.coef, "f", (len(duels), n_columns))
-            and is_finite_array(self.row_coef, "f", (n_appearances, n_classes))
+            knows_columns
+            and type(self.n_features) is int
+            and self.n_features == n_features
+            and are_coefficients(entries, entries.shape)
+            and are_coefficients(self.coef, (len(duels), n_columns))
+            and are_coefficients(self.row_coef, (n_appearances, n_classes))
             and _are_numbers(duels, (len(duels),), n_duels, increasing=True)
             and (n_appearances > 0 or len(duels) == n_duels)
             and _are_numbers(self.row_numbers, (n_appearances,), n_rows)
@@ -157,8 +162,6 @@ class KeptDuels(NamedTuple):
             and self.row_ends[0] == 0
             and self.row_ends[-1] == n_appearances
             and bool(np.all(np.diff(self.row_ends) >= 0))
-            and _are_numbers(columns, (n_columns,), n_features, increasing=True)
-            and (self.columns is not None or n_columns == n_features)
         )
 
     @property
@@ -196,7 +199,7 @@ def kept_duels(fitted: FittedDuels, rows: TrainingRows, n_features: int) -> Kept
         rows.columns,
         coef,
         np.flatnonzero(~fitted.by_rows),
-        rows.X if dense else sparse.csr_array(rows.X),
+        rows.X.copy() if dense else sparse.csr_array(rows.X, copy=True),  # it may be the user's
         appearances.rows,
         appearances.ends,
         fitted.row_coef,
@@ -204,6 +207,11 @@ def kept_duels(fitted: FittedDuels, rows: TrainingRows, n_features: int) -> Kept
     if kept.pays:
         return kept
     return KeptDuels.of_features(kept.coef_of_columns(), n_classes, n_features, rows.columns)
+
+
+def are_coefficients(values: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether this is an array of finite numbers in single or double precision."""
+    return is_finite_array(values, "f", shape) and values.dtype in (np.float32, np.float64)
 
 
 def _are_numbers(values: Any, shape: tuple[int, ...], stop: int, increasing: bool = False) -> bool:

@@ -17,7 +17,7 @@ from duelrank.blocks import refuse_blocks
 from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._counting import FEW_LABELS, Counting, Runs
-from duelrank.duels.logistic._kept import KeptDuels
+from duelrank.duels.logistic._kept import KeptDuels, are_coefficients
 from duelrank.duels.logistic._margins import FeatureMargins, RowMargins, margins_of_kept
 from duelrank.duels.logistic._result import FittedDuels
 
@@ -199,19 +199,16 @@ class LinearDuels(Engine):
             If they do not, as in a file that was altered.
         """
         n_duels = n_pairs(n_classes)
-        correct = (
-            self.intercept_.shape == (n_duels,)
-            and self.intercept_.dtype.kind == "f"
+        check_counts(
+            are_coefficients(self.intercept_, (n_duels,))
+            and type(self.n_classes_) is int
             and self.n_classes_ == n_classes
+            and ("kept_" in vars(self)) != ("coef_" in vars(self))
         )
         if "kept_" in vars(self):
-            kept = KeptDuels(**self.kept_)
-            check_counts(correct and kept.fits_together(n_classes, self.n_features_in_))
+            check_counts(KeptDuels(**self.kept_).fits_together(n_classes, self.n_features_in_))
         else:
-            coef = self.coef_
-            check_counts(
-                correct and coef.shape == (n_duels, self.n_features_in_) and coef.dtype.kind == "f"
-            )
+            check_counts(are_coefficients(self.coef_, (n_duels, self.n_features_in_)))
 
     def _keep(self, fitted: FittedDuels, kept: KeptDuels) -> None:
         """Keep the result of a fit, and its coefficients in the form they are in."""

@@ -340,6 +340,18 @@ def test_coefficients_that_do_not_fit_in_memory_are_refused(rng):
     assert duels.margins(X=wide).shape == (len(y), 10)
 
 
+@pytest.mark.parametrize("convert", [sparse.csr_array, lambda X: X.toarray()])
+def test_a_model_does_not_change_with_the_rows_it_was_given(convert, rng):
+    X, y = words(rng, n_labels=12, rows=3, n_columns=200)
+    X = convert(X[:, X.sum(axis=0) > 0])  # no column is left out
+    duels = LogisticDuels().fit(X, y, 12)
+    assert is_by_rows(duels)
+    points = X.copy()
+    before = duels.margins(points)
+    X *= 0
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(duels)).margins(points), before)
+
+
 def test_coefficients_before_a_fit():
     assert not hasattr(LogisticDuels(), "coef_")
 

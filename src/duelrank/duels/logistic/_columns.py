@@ -36,8 +36,10 @@ class Columns:
         number = self._new_numbers(rows.indices)
         mine = number >= 0
         ends = np.concatenate([[0], np.cumsum(mine)])[rows.indptr]
+        # Both as small integers as those of the rows; other ones are converted in every product.
+        ends, number = (v.astype(rows.indptr.dtype, copy=False) for v in (ends, number[mine]))
         shape = rows.shape[0], len(self.numbers)
-        return sparse.csr_array((rows.data[mine], number[mine], ends), shape=shape)
+        return sparse.csr_array((rows.data[mine], number, ends), shape=shape)
 
     def _new_numbers(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return the new numbers of columns, −1 for those that are left out."""

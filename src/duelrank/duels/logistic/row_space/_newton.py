@@ -176,6 +176,8 @@ def solve(problems: RowProblems, state: RowState, tol: float, max_iter: int) -> 
                 tol if stage.precise else max(tol, SINGLE_TOL),
                 max_iter,
             )
+        if not stage.precise:  # it cannot promise more, should the iterations end here
+            np.maximum(state.decrement, SINGLE_TOL, where=solvable, out=state.decrement)
 
 
 def _iterate(

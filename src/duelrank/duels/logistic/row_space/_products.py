@@ -20,7 +20,7 @@ from duelrank.duels.logistic._batch import Floats
 # A column with entries in more than this share of the rows is multiplied as a dense one: there,
 # a sparse product takes more time for the pairs of rows that share it than a dense one for all.
 FREQUENT = 0.08
-ROWS_AT_ONCE = 256  # of a product that threads share
+ROWS_AT_ONCE = 512  # of a product that threads share
 
 
 class RowProducts:
@@ -59,7 +59,7 @@ class RowProducts:
         def fill(part: slice) -> None:
             np.matmul(dense[part], other_dense.T, out=result[part])
             if transposed is not None:
-                result[part] += (sparse_part[part] @ transposed).toarray()
+                result[part] += sparse_part[part] @ transposed
 
         self.threads.map(fill, list(batches(len(rows), ROWS_AT_ONCE)))
         return result
@@ -72,9 +72,10 @@ class RowProducts:
 
         def fill(part: slice) -> None:
             ahead = slice(part.start, None)  # what is behind is the same, mirrored
-            np.matmul(dense[part], dense[ahead].T, out=result[part, ahead])
+            products = dense[part] @ dense[ahead].T
             if transposed is not None:
-                result[part, ahead] += (sparse_part[part] @ transposed[:, ahead]).toarray()
+                products += sparse_part[part] @ transposed[:, ahead]
+            result[part, ahead] = products
 
         def mirror(part: slice) -> None:
             own = result[part, part]

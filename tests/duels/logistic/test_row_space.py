@@ -14,8 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from duelrank import DuelRanker, LogisticDuels, LogisticDuelsCV, pairs
+from duelrank._threads import Threads
 from duelrank.duels._sides import count_sides
+from duelrank.duels.logistic._assembly import Objective
+from duelrank.duels.logistic._rows import Settings, TrainingRows
 from duelrank.duels.logistic.row_space import _duels as row_duels
+from duelrank.duels.logistic.row_space._gram import DuelGrams, GridGrams
 from duelrank.feedback import outcomes
 from duelrank.rankings import ranks_from_lists
 
@@ -484,3 +488,38 @@ def test_hashed_text():
     ranker = DuelRanker(LogisticDuels(10), random_state=0).fit(hashing.transform(texts), y)
     assert ranker.score(hashing.transform(test_texts), y_test) > 0.9
     assert len(pickle.dumps(ranker)) < 5e6
+
+
+def test_grids_multiply_like_single_duels(rng):
+    rows = {"left": rng.normal(size=(3, 4, 9)), "right": rng.normal(size=(2, 5, 9))}
+    left, right = (side @ side.transpose(0, 2, 1) for side in rows.values())
+    cross = np.einsum("amd,bnd->abmn", *rows.values())
+    grid = GridGrams(left, right, cross)
+    single = DuelGrams(np.stack([grid.of_duel(duel) for duel in range(6)]))
+    for a, b in np.ndindex(3, 2):
+        together = np.vstack([rows["left"][a], rows["right"][b]])
+        np.testing.assert_allclose(single.of_duel(2 * a + b), together @ together.T)
+    for n_models in (1, 4):
+        vectors = rng.normal(size=(6, n_models, 9))
+        np.testing.assert_allclose(grid.times(vectors), single.times(vectors))
+    some = np.array([True, False, True, False, False, True])
+    np.testing.assert_allclose(grid.only(some).matrices, single.only(some).matrices)
+    assert grid.astype(np.float32).times(vectors.astype(np.float32)).dtype == np.float32
+
+
+def test_every_duel_is_in_one_batch(rng, monkeypatch):
+    X, y = words(rng, n_labels=13, rows=20, n_columns=1000)
+    some = np.arange(len(y)) % 20 < 3 + y  # labels of different sizes
+    X, y = X[some], y[some]
+    rows = TrainingRows(X, y, None, 13)
+    objective = Objective.from_rows(rows, Settings(1.0, True, None, 1e-8, 100, 512))
+    monkeypatch.setattr(row_duels, "BATCH_NUMBERS", 60**2)
+    duels = row_duels.DuelsInRows(rows, objective, 512, Threads(None, 1))
+    wanted = np.ones(78, dtype=bool)
+    wanted[[5, 40]] = False  # grids with one of these are no grids
+    (tile,) = duels.tiles(wanted)
+    parts = duels.cut(tile)
+    assert sum(part.grid is not None for part in parts) > 3
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([part.duels for part in parts])), np.flatnonzero(wanted)
+    )

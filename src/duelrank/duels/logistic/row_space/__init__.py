@@ -7,7 +7,8 @@ those of `duelrank.duels.logistic._newton`.
 
 - `_appearances`: which rows speak for which labels, and the layout of their coefficients;
 - `_products`: products between rows, dense or sparse;
-- `_duels`: which duels go by rows, which are solved together, and their Gram matrices;
+- `_duels`: which duels go by rows, which are solved together, and their problems;
+- `_gram`: Gram matrices of many duels, and products with them;
 - `_newton`: the solver;
 - `_fit`: the fit of all duels that go by rows; `_folds` fits models on folds for `LogisticDuelsCV`.
 """

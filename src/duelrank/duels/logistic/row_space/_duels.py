@@ -22,6 +22,7 @@ from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import TrainingRows
 from duelrank.duels.logistic._strength import mean_square
 from duelrank.duels.logistic.row_space._appearances import Appearances
+from duelrank.duels.logistic.row_space._gram import DuelGrams, Gram, GridGrams
 from duelrank.duels.logistic.row_space._newton import RowProblems, RowState
 from duelrank.duels.logistic.row_space._products import RowProducts
 
@@ -31,31 +32,44 @@ OWN_SHARE = 0.125  # of the working memory, for the products inside labels that 
 # The Gram matrix of a duel in both precisions may take this share of the working memory.
 DUEL_SHARE, GRAM_BYTES = 1 / 16, 12
 
+ALL = slice(None)
+
+
+class Cut(NamedTuple):
+    """Numbers of some duels that are solved together.
+
+    Attributes
+    ----------
+    duels : ndarray of int, of shape (Q,)
+        The duels.
+    grid : pair of arrays of int, or None
+        The labels on the left and on the right, if these are the duels of all left labels with all
+        right ones, those of the first left label first.
+    """
+
+    duels: NDArray[np.intp]
+    grid: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
+
 
 class Batch(NamedTuple):
-    """Some duels to be solved together.
+    """Some duels with their problems.
 
     Attributes
     ----------
     duels : ndarray of int, of shape (Q,)
         Their numbers.
-    members : list of pairs of arrays
-        The appearances that take part in every duel, under its first and its second label.
+    appearances : ndarray of int, of shape (Q, N)
+        The appearances that take part, −1 where there is none.
+    others : ndarray of int, of shape (Q, N)
+        The label that every appearance speaks against.
     problems : RowProblems
         Their problems, with C = 1 and one model for every fold.
     """
 
     duels: NDArray[np.intp]
-    members: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+    appearances: NDArray[np.intp]
+    others: NDArray[np.intp]
     problems: RowProblems
-
-    def rows(self, appearances: Appearances) -> NDArray[np.intp]:
-        """Return the number of every row, (Q, N), −1 where there is none."""
-        numbers = np.full(self.problems.sides.shape, -1)
-        for q, sides in enumerate(self.members):
-            own = appearances.rows[np.concatenate(sides)]
-            numbers[q, : len(own)] = own
-        return numbers
 
 
 class DuelsInRows:
@@ -90,6 +104,7 @@ class DuelsInRows:
         X, scaling = rows.X, objective.scaling
         self.rows, self.objective, self.threads = rows, objective, threads
         self.appearances = Appearances.of(rows.feedback, rows.n_classes)
+        self.labels = self.appearances.labels
         self.most_bytes = working_memory * 2**20
         self.pairs = pairs(rows.n_classes)
         self.rows_of_duels = count_sides(rows.feedback, rows.n_classes).sum(axis=0).astype(np.intp)
@@ -122,18 +137,34 @@ class DuelsInRows:
         first, second = self.pairs
         return sorted(tiles, key=lambda tile: range_of[first[tile[0]]] != range_of[second[tile[0]]])
 
-    def batches(self, duels: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-        """Cut the duels of a tile into batches of similar size."""
-        n_rows = self.rows_of_duels[duels]
-        in_order = np.argsort(n_rows, kind="stable")
-        cut: list[NDArray[np.intp]] = []
-        stop = len(duels)
-        while stop > 0:
-            largest = int(n_rows[in_order[stop - 1]])
-            start = max(0, stop - max(1, BATCH_NUMBERS // largest**2))
-            cut.append(duels[in_order[start:stop]])
-            stop = start
-        return cut
+    def cut(self, duels: NDArray[np.intp]) -> list[Cut]:
+        """Cut the duels of a tile into batches that fit in a cache; with labels, into grids."""
+        grids = self._grids(duels) if self.rows.feedback.ndim == 1 else []
+        rest = np.setdiff1d(duels, np.concatenate([duels[:0], *(grid.duels for grid in grids)]))
+        return grids + [Cut(part) for part in _cut(rest, self.rows_of_duels[rest], power=2)]
+
+    def _grids(self, duels: NDArray[np.intp]) -> list[Cut]:
+        """Return the grids among the duels of a tile."""
+        first, second = (side[duels] for side in self.pairs)
+        labels = np.union1d(first, second)
+        number = np.full((len(labels), len(labels)), -1)
+        places = np.searchsorted(labels, first), np.searchsorted(labels, second)
+        number[places] = number[places[::-1]] = duels
+        between = first.max() < second.min()
+        left = self._of_similar_size(np.unique(first) if between else labels)
+        right = self._of_similar_size(np.unique(second)) if between else left
+        grids = []
+        for i, some in enumerate(left):
+            for others in right if between else right[i + 1 :]:
+                places = np.searchsorted(labels, some), np.searchsorted(labels, others)
+                block = number[np.ix_(*places)]
+                if np.all(block >= 0):  # all of these duels are wanted
+                    grids.append(Cut(block.ravel(), (some, others)))
+        return grids
+
+    def _of_similar_size(self, labels: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+        """Cut labels for grids that fit in a cache."""
+        return _cut(labels, np.diff(self.appearances.ends)[labels], power=1)
 
     def tile(self, duels: NDArray[np.intp]) -> Tile:
         """Compute the products that the duels of a tile need; the latest ones are remembered."""
@@ -187,23 +218,50 @@ class DuelsInRows:
         rows = self.appearances.rows[mine]
         return numbers[feedback[rows, label] < feedback[rows, other]]
 
+    def rows_of(self, batch: Batch) -> NDArray[np.intp]:
+        """Return the row of every appearance, (Q, N), −1 where there is none."""
+        return np.where(batch.appearances >= 0, self.appearances.rows[batch.appearances], -1)
+
+    def batch(
+        self,
+        duels: NDArray[np.intp],
+        appearances: NDArray[np.intp],
+        gram: Gram,
+        takes_part: NDArray[np.bool_] | None,
+    ) -> Batch:
+        """Return duels with the appearances that take part in them, (Q, N), as problems, C = 1."""
+        first, second = (side[duels][:, np.newaxis] for side in self.pairs)
+        known = appearances >= 0
+        of_first = known & (self.labels[appearances] == first)
+        sides = np.where(of_first, -1.0, 1.0) * known
+        for_first, for_second = self.objective.class_weights.of_sides(duels)[..., np.newaxis]
+        strength = self.scale * np.where(of_first, for_first, for_second) * known
+        rows = self.appearances.rows[appearances]
+        if self.rows.weights is not None:
+            strength *= self.rows.weights[rows]
+        strengths = strength[:, np.newaxis]
+        if takes_part is not None:
+            strengths = strengths * takes_part[rows].transpose(0, 2, 1)
+        others = np.where(of_first, second, first)
+        fit_intercept = self.objective.scaling.fit_intercept
+        problems = RowProblems(gram, sides, strengths, fit_intercept)
+        return Batch(duels, appearances, others, problems)
+
     def write(self, batch: Batch, state: RowState, fitted: FittedDuels) -> None:
         """Write down the solutions of a batch with one model of every duel."""
-        row_coef = fitted.row_coef
-        intercepts = state.intercept[:, 0].copy()
-        first, second = (side[batch.duels] for side in self.pairs)
-        fit_intercept = self.objective.scaling.fit_intercept
-        for q, (ahead, behind) in enumerate(batch.members):
-            n_first, n_rows = len(ahead), len(ahead) + len(behind)
-            coef = state.coef[q, 0, :n_rows] / self.scale
-            if self.along_centre is not None:
-                # With an intercept they sum to zero, up to rounding; then centring is undone.
-                coef -= coef.mean() if fit_intercept else 0
-                rows = self.appearances.rows[np.concatenate([ahead, behind])]
-                intercepts[q] -= coef @ self.along_centre[rows]
-            row_coef[ahead, second[q]] = -coef[:n_first]
-            row_coef[behind, first[q]] = coef[n_first:]
-        fitted.intercept[batch.duels] = intercepts
+        known = batch.appearances >= 0
+        coef = np.where(known, state.coef[:, 0] / self.scale, 0)
+        intercept = state.intercept[:, 0].copy()
+        if self.along_centre is not None:
+            if self.objective.scaling.fit_intercept:
+                # They sum to zero, up to rounding; then centring is undone.
+                excess = coef.sum(axis=1) / known.sum(axis=1)
+                coef = np.where(known, coef - excess[:, np.newaxis], 0)
+            along = self.along_centre[self.appearances.rows[batch.appearances]]
+            intercept -= np.einsum("qn,qn->q", coef, along)
+        of_winner = batch.problems.sides * coef
+        fitted.row_coef[batch.appearances[known], batch.others[known]] = of_winner[known]
+        fitted.intercept[batch.duels] = intercept
         fitted.decrement[batch.duels] = state.decrement[:, 0]
         fitted.n_iter[batch.duels] = state.n_iter[:, 0]
         fitted.solved[batch.duels] = True
@@ -233,46 +291,73 @@ class Tile(NamedTuple):
     cross: Floats
     own: dict[int, Floats]
 
-    def batch(self, duels: NDArray[np.intp], takes_part: NDArray[np.bool_] | None = None) -> Batch:
+    def batch(self, cut: Cut, takes_part: NDArray[np.bool_] | None = None) -> Batch:
         """Return some duels with their problems, C = 1.
 
         Parameters
         ----------
-        duels : ndarray of int
-            Numbers of duels of this tile.
+        cut : Cut
+            The duels, of this tile.
         takes_part : ndarray of bool, of shape (n, F), or None
             Which rows take part in which models; by default all, in one model.
         """
+        if cut.grid is None:
+            return self.duels_in_rows.batch(cut.duels, *self._one_by_one(cut.duels), takes_part)
+        return self.duels_in_rows.batch(cut.duels, *self._grid(*cut.grid), takes_part)
+
+    def _one_by_one(self, duels: NDArray[np.intp]) -> tuple[NDArray[np.intp], DuelGrams]:
+        """Return the appearances that take part in duels, (Q, N), and their Gram matrices."""
         whole = self.duels_in_rows
-        appearances, weights = whole.appearances, whole.rows.weights
+        ends = whole.appearances.ends
         members = [whole.members(int(duel)) for duel in duels]
         most = max(len(a) + len(b) for a, b in members)
+        taking_part = np.full((len(duels), most), -1)
         gram = np.zeros((len(duels), most, most))
-        sides = np.zeros((len(duels), most))
-        n_models = 1 if takes_part is None else takes_part.shape[1]
-        strengths = np.zeros((len(duels), n_models, most))
-        of_sides = whole.scale * whole.objective.class_weights.of_sides(duels)
         first, second = (side[duels] for side in whole.pairs)
         for q, (ahead, behind) in enumerate(members):
             m, n = len(ahead), len(ahead) + len(behind)
+            taking_part[q, :m], taking_part[q, m:n] = ahead, behind
             a, b = int(first[q]), int(second[q])
-            inside_a = _as_slice(ahead - appearances.ends[a])
-            inside_b = _as_slice(behind - appearances.ends[b])
+            inside_a, inside_b = _as_slice(ahead - ends[a]), _as_slice(behind - ends[b])
             gram[q, :m, :m] = self.own[a][inside_a][:, inside_a]
             gram[q, m:n, m:n] = self.own[b][inside_b][:, inside_b]
-            rows = _as_slice(self.ahead.places[a][inside_a])
-            columns = _as_slice(self.behind.places[b][inside_b])
-            gram[q, :m, m:n] = self.cross[rows][:, columns]
+            gram[q, :m, m:n] = self._cross(a, b, inside_a, inside_b)
             gram[q, m:n, :m] = gram[q, :m, m:n].T
-            sides[q, :m], sides[q, m:n] = -1, 1
-            numbers = appearances.rows[np.concatenate([ahead, behind])]
-            strength = np.repeat(of_sides[:, q], [m, n - m])
-            if weights is not None:
-                strength = strength * weights[numbers]
-            part = 1.0 if takes_part is None else takes_part[numbers].T
-            strengths[q, :, :n] = strength * part
-        fit_intercept = whole.objective.scaling.fit_intercept
-        return Batch(duels, members, RowProblems(gram, sides, strengths, fit_intercept))
+        return taking_part, DuelGrams(gram)
+
+    def _grid(
+        self, left: NDArray[np.intp], right: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], GridGrams]:
+        """Return the same of the duels of all labels on the left with all on the right."""
+        on_the_left, own_left = self._labels(left)
+        on_the_right, own_right = self._labels(right)
+        taking_part = np.hstack(
+            [np.repeat(on_the_left, len(right), axis=0), np.tile(on_the_right, (len(left), 1))]
+        )
+        shape = len(left), len(right), on_the_left.shape[1], on_the_right.shape[1]
+        cross = np.zeros(shape)
+        for i, a in enumerate(left):
+            for j, b in enumerate(right):
+                products = self._cross(int(a), int(b))
+                cross[i, j, : products.shape[0], : products.shape[1]] = products
+        return taking_part, GridGrams(own_left, own_right, cross)
+
+    def _labels(self, labels: NDArray[np.intp]) -> tuple[NDArray[np.intp], Floats]:
+        """Return the appearances under labels, (A, M), −1 for none, and products inside each."""
+        ends = self.duels_in_rows.appearances.ends
+        counts = ends[labels + 1] - ends[labels]
+        number = np.arange(counts.max())
+        under = np.where(number < counts[:, np.newaxis], ends[labels][:, np.newaxis] + number, -1)
+        own = np.zeros((len(labels), len(number), len(number)))
+        for place, (label, count) in enumerate(zip(labels, counts, strict=True)):
+            own[place, :count, :count] = self.own[int(label)]
+        return under, own
+
+    def _cross(self, a: int, b: int, of_a: Any = ALL, of_b: Any = ALL) -> Floats:
+        """Return the products between two labels, or between some of their appearances."""
+        rows = _as_slice(self.ahead.places[a][of_a])
+        columns = _as_slice(self.behind.places[b][of_b])
+        return self.cross[rows][:, columns]
 
 
 class _Rows(NamedTuple):
@@ -301,6 +386,22 @@ def goes_by_rows(
     """
     largest = np.sqrt(DUEL_SHARE * working_memory * 2**20 / GRAM_BYTES)
     return (rows_of_duels > 0) & (rows_of_duels < n_columns) & (rows_of_duels <= largest)
+
+
+def _cut(numbers: NDArray[np.intp], sizes: NDArray[np.intp], power: int) -> list[NDArray[np.intp]]:
+    """Cut numbers of similar size into parts, so that size² times part fits in a cache.
+
+    With a power of 1, that of part² does.
+    """
+    in_order = np.argsort(sizes, kind="stable")
+    parts: list[NDArray[np.intp]] = []
+    stop = len(numbers)
+    while stop > 0:
+        largest = max(1, int(sizes[in_order[stop - 1]]))
+        start = max(0, stop - max(1, int((np.sqrt(BATCH_NUMBERS) / largest) ** power)))
+        parts.append(numbers[in_order[start:stop]])
+        stop = start
+    return parts
 
 
 def _as_slice(places: NDArray[np.intp]) -> Any:

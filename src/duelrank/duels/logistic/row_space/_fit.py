@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from duelrank._threads import Threads
 from duelrank.duels._sides import count_sides
@@ -12,7 +11,7 @@ from duelrank.duels.logistic._checkpoint import Checkpoint
 from duelrank.duels.logistic._result import ByRows
 from duelrank.duels.logistic._rows import Settings, StartProgress, TrainingRows
 from duelrank.duels.logistic.row_space._appearances import Appearances
-from duelrank.duels.logistic.row_space._duels import DuelsInRows, Tile, goes_by_rows
+from duelrank.duels.logistic.row_space._duels import Cut, DuelsInRows, Tile, goes_by_rows
 from duelrank.duels.logistic.row_space._newton import RowState, solve
 
 BATCHES_AT_ONCE = 16  # between two reports of progress
@@ -63,12 +62,12 @@ def solve_by_rows(
         return
     duels_in_rows = DuelsInRows(rows, objective, settings.working_memory, threads)
     tiles = duels_in_rows.tiles(wanted)
-    cut = [duels_in_rows.batches(duels) for duels in tiles]
+    cut = [duels_in_rows.cut(duels) for duels in tiles]
     step = start_progress(sum(map(len, cut)), "batch of duels", 0)
     for tile_duels, parts in zip(tiles, cut, strict=True):
         tile = duels_in_rows.tile(tile_duels)
 
-        def solve_part(part: NDArray[np.intp], tile: Tile = tile) -> None:
+        def solve_part(part: Cut, tile: Tile = tile) -> None:
             batch = tile.batch(part)
             strengths = objective.C * batch.problems.strengths
             problems = batch.problems._replace(strengths=strengths)

@@ -22,7 +22,7 @@ from duelrank.duels.logistic._folds import (
 )
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import Settings
-from duelrank.duels.logistic.row_space._duels import Batch, DuelsInRows, Tile
+from duelrank.duels.logistic.row_space._duels import Batch, Cut, DuelsInRows, Tile
 from duelrank.duels.logistic.row_space._newton import RowState, solve
 
 
@@ -56,7 +56,7 @@ class RowFoldSearch:
         self.fitted = fitted
         self.settings = settings
         self.train, self.test = folds.train[folds.pattern], folds.test[folds.pattern]
-        self.tiles = [(tile, duels.batches(tile)) for tile in duels.tiles(self._wanted())]
+        self.tiles = [(tile, duels.cut(tile)) for tile in duels.tiles(self._wanted())]
         self.searched = False
 
     @property
@@ -91,7 +91,7 @@ class RowFoldSearch:
 
     def _map(
         self,
-        handle: Callable[[Tile, NDArray[np.intp]], object],
+        handle: Callable[[Tile, Cut], object],
         step: Callable[[], None],
         n_steps: int,
     ) -> None:
@@ -105,20 +105,20 @@ class RowFoldSearch:
                 for _ in range(n_steps * len(some)):
                     step()
 
-    def _fit(self, tile: Tile, part: NDArray[np.intp]) -> None:
-        batch = tile.batch(part)
+    def _fit(self, tile: Tile, part: Cut) -> None:
+        batch, duels = tile.batch(part), part.duels
         start = RowState.zeros(batch.problems.strengths.shape)
         if not self.searched:
             coef, intercept = self._search(tile, part)
-            self.found.choose_for_each(part)
-            chosen = np.arange(len(part)), self.found.chosen[part]
+            self.found.choose_for_each(duels)
+            chosen = np.arange(len(duels)), self.found.chosen[duels]
             start = RowState.at(coef[chosen][:, np.newaxis], intercept[chosen][:, np.newaxis])
-        C = self.found.Cs[self.found.chosen[part]][:, np.newaxis, np.newaxis]
+        C = self.found.Cs[self.found.chosen[duels]][:, np.newaxis, np.newaxis]
         problems = batch.problems._replace(strengths=C * batch.problems.strengths)
         solve(problems, start, self.settings.tol, self.settings.max_iter)
         self.duels.write(batch, start, self.fitted)
 
-    def _search(self, tile: Tile, part: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def _search(self, tile: Tile, part: Cut) -> tuple[Floats, Floats]:
         """Fit some duels on every fold, C by C from the smallest to the largest, and score them.
 
         Returns
@@ -143,16 +143,16 @@ class RowFoldSearch:
             at_C = problems._replace(strengths=C * problems.strengths)
             solve(at_C, state, found.tol, self.settings.max_iter)
             latest, before = state, latest
-            found.decrement[part, :, c] = state.decrement
+            found.decrement[part.duels, :, c] = state.decrement
             scores = self._scores(at_C.sides, at_C.margins(state), held_out)
-            found.scores[part, :, c] = np.where(both, scores, np.nan)
+            found.scores[part.duels, :, c] = np.where(both, scores, np.nan)
             coefs.append(state.coef.sum(axis=1) / n_models)
             intercepts.append(state.intercept.sum(axis=1) / n_models[:, 0])
         return np.stack(coefs, axis=1), np.stack(intercepts, axis=1)
 
     def _held_out(self, batch: Batch) -> Floats:
         """Return the weights of the rows that are held out of every model, (Q, F, N)."""
-        numbers = batch.rows(self.duels.appearances)
+        numbers = self.duels.rows_of(batch)
         weights = self.duels.rows.weights
         by_row = self.test.astype(np.float64)
         by_row = by_row if weights is None else by_row * weights[:, np.newaxis]

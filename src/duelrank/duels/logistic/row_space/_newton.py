@@ -37,6 +37,7 @@ from scipy.linalg import cho_factor, cho_solve
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._line_search import line_search
 from duelrank.duels.logistic._loss import wrong_side
+from duelrank.duels.logistic.row_space._gram import Gram
 
 SINGLE_TOL = 1e-5  # what gradients in single precision are good for
 SEARCH_ABOVE = 1e-2  # relative decrement above which full steps are not trusted
@@ -49,8 +50,8 @@ class RowProblems(NamedTuple):
 
     Attributes
     ----------
-    gram : ndarray of float64, of shape (Q, N, N)
-        Products between the rows of a duel. A shorter duel ends in zeros.
+    gram : Gram
+        Products between the rows of a duel, in double precision.
     sides : ndarray of shape (Q, N)
         1 for rows on the second label's side, −1 for those on the first one's, 0 where there is no
         row.
@@ -60,20 +61,19 @@ class RowProblems(NamedTuple):
         Whether there is an intercept.
     """
 
-    gram: Floats
+    gram: Gram
     sides: Floats
     strengths: Floats
     fit_intercept: bool
 
     def only(self, duels: NDArray[Any]) -> RowProblems:
         """Return some of the duels."""
-        return self._replace(
-            gram=self.gram[duels], sides=self.sides[duels], strengths=self.strengths[duels]
-        )
+        gram = self.gram.only(duels)
+        return self._replace(gram=gram, sides=self.sides[duels], strengths=self.strengths[duels])
 
     def margins(self, state: RowState) -> Floats:
         """Return the margins of all rows by all models, (Q, F, N)."""
-        return state.coef @ self.gram + state.intercept[..., np.newaxis]
+        return self.gram.times(state.coef) + state.intercept[..., np.newaxis]
 
     def has_both_sides(self) -> NDArray[np.bool_]:
         """Tell which models have rows on both sides, (Q, F)."""
@@ -287,12 +287,12 @@ class _Systems:
         self.stage = stage
         self.problems = problems
         dtype = np.float64 if stage.direct else np.float32
-        self.gram: Floats = problems.gram.astype(dtype, copy=False)
+        self.gram = problems.gram.astype(dtype)
 
     def only(self, duels: NDArray[np.bool_], problems: RowProblems) -> _Systems:
         """Return some of the duels; `problems` are theirs."""
         some = object.__new__(_Systems)
-        some.stage, some.problems, some.gram = self.stage, problems, self.gram[duels]
+        some.stage, some.problems, some.gram = self.stage, problems, self.gram.only(duels)
         return some
 
     def margins(self, state: RowState, active: NDArray[np.intp]) -> Floats:
@@ -301,7 +301,7 @@ class _Systems:
         coef, intercept = state.coef[active], state.intercept[active][..., np.newaxis]
         if not coef.any():
             return np.zeros(coef.shape, gram.dtype) + intercept.astype(gram.dtype)
-        return coef.astype(gram.dtype, copy=False) @ gram + intercept.astype(gram.dtype)
+        return gram.times(coef.astype(gram.dtype, copy=False)) + intercept.astype(gram.dtype)
 
     def solve(self, at: _Point) -> _Change:
         """Return the Newton directions at a point."""
@@ -333,7 +333,7 @@ class _Systems:
         """
         solution, along = np.zeros_like(shifted), np.zeros_like(shifted)
         residual = -shifted
-        product = residual @ self.gram
+        product = self.gram.times(residual)
         square = np.maximum(_dots(residual, product), 0)
         enough = self.stage.forcing**2 * square
         direction, along_direction = residual, product
@@ -349,7 +349,7 @@ class _Systems:
             solution += length * direction
             along += length * along_direction
             residual = residual - length * (direction + root * seen)
-            product = residual @ self.gram
+            product = self.gram.times(residual)
             next_square = np.where(going, np.maximum(_dots(residual, product), 0), square)
             ratio = np.where(going, next_square / np.maximum(square, tiny), 0)
             ratio = ratio[..., np.newaxis].astype(root.dtype)
@@ -363,18 +363,18 @@ class _Systems:
         self, shifted: Floats, root: Floats, axis: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Return the same from one factorisation after the other."""
-        right = _without(axis, root * (shifted @ self.gram))
+        right = _without(axis, root * self.gram.times(shifted))
         solution = np.zeros_like(right)
         for q, f in np.ndindex(*right.shape[:2]):
             h, a = root[q, f], axis[q, f]
-            matrix = h[:, np.newaxis] * self.gram[q] * h
+            matrix = h[:, np.newaxis] * self.gram.of_duel(q) * h
             lean = matrix @ a
             matrix -= np.outer(a, lean) + np.outer(lean - (a @ lean) * a, a)
             lift = 1 + 1e-15 * float(np.trace(matrix))  # as much as rounding may take away
             matrix[np.diag_indices_from(matrix)] += lift
             solution[q, f] = cho_solve(cho_factor(matrix, lower=True), right[q, f])
         coef = root * solution - shifted
-        return coef, coef @ self.gram, np.zeros(right.shape[:2])
+        return coef, self.gram.times(coef), np.zeros(right.shape[:2])
 
 
 def _without(axis: Floats, vectors: Floats) -> Floats:

@@ -513,7 +513,7 @@ def test_every_duel_is_in_one_batch(rng, monkeypatch):
     X, y = X[some], y[some]
     rows = TrainingRows(X, y, None, 13)
     objective = Objective.from_rows(rows, Settings(1.0, True, None, 1e-8, 100, 512))
-    monkeypatch.setattr(row_duels, "BATCH_NUMBERS", 60**2)
+    monkeypatch.setattr(row_duels, "BATCH_NUMBERS", 40**2)
     duels = row_duels.DuelsInRows(rows, objective, 512, Threads(None, 1))
     wanted = np.ones(78, dtype=bool)
     wanted[[5, 40]] = False  # grids with one of these are no grids

@@ -17,8 +17,12 @@ from duelrank import DuelRanker, LogisticDuels, LogisticDuelsCV, pairs
 from duelrank._threads import Threads
 from duelrank.duels._sides import count_sides
 from duelrank.duels.logistic._assembly import Objective
-from duelrank.duels.logistic._rows import Settings, TrainingRows
+from duelrank.duels.logistic._checkpoint import Checkpoint
+from duelrank.duels.logistic._fit import fit_in_memory
+from duelrank.duels.logistic._result import FittedDuels
+from duelrank.duels.logistic._rows import Settings, TrainingRows, no_progress
 from duelrank.duels.logistic.row_space import _duels as row_duels
+from duelrank.duels.logistic.row_space import plan_by_rows, solve_by_rows
 from duelrank.duels.logistic.row_space._gram import DuelGrams, GridGrams
 from duelrank.feedback import outcomes
 from duelrank.rankings import ranks_from_lists
@@ -523,3 +527,23 @@ def test_every_duel_is_in_one_batch(rng, monkeypatch):
     np.testing.assert_array_equal(
         np.sort(np.concatenate([part.duels for part in parts])), np.flatnonzero(wanted)
     )
+
+
+@pytest.mark.parametrize("missing", [[1, 2, 3, 4], [0, 5], [2, 3], [0, 1, 2]])
+def test_some_duels_are_solved_already(missing, tmp_path, rng, monkeypatch):
+    """A fit may go on with any set of duels: pairs like (0, 1) and (2, 3) are no two ranges."""
+    X, y = words(rng, n_labels=4, rows=8)
+    some = np.arange(len(y)) % 8 < 8 - 2 * (3 - y)  # the last label is the largest
+    rows = TrainingRows(X[some], y[some], None, 4)
+    settings = Settings(10.0, True, None, 1e-8, 100, 512)
+    objective = Objective.from_rows(rows, settings)
+    monkeypatch.setattr(row_duels, "BATCH_NUMBERS", 1)
+    by_rows = plan_by_rows(rows, objective, settings)
+    fitted = FittedDuels.unsolved(objective.sides, X.shape[1], X.dtype, by_rows)
+    fitted.solved[missing] = True
+    checkpoint = Checkpoint(fitted, settings)
+    solve_by_rows(rows, objective, settings, Threads(None, 1), checkpoint, no_progress)
+    everything = fit_in_memory(rows, settings, Threads(None, 1))
+    asked = np.setdiff1d(np.arange(6), missing)
+    np.testing.assert_allclose(fitted.intercept[asked], everything.intercept[asked], atol=1e-6)
+    assert fitted.solved.all()

@@ -150,7 +150,7 @@ class DuelsInRows:
         number = np.full((len(labels), len(labels)), -1)
         places = np.searchsorted(labels, first), np.searchsorted(labels, second)
         number[places] = number[places[::-1]] = duels
-        between = first.max() < second.min()
+        between = self._is_between_ranges(duels)
         left = self._of_similar_size(np.unique(first) if between else labels)
         right = self._of_similar_size(np.unique(second)) if between else left
         grids = []
@@ -161,6 +161,11 @@ class DuelsInRows:
                 if np.all(block >= 0):  # all of these duels are wanted
                     grids.append(Cut(block.ravel(), (some, others)))
         return grids
+
+    def _is_between_ranges(self, duels: NDArray[np.intp]) -> bool:
+        """Tell whether the duels of a tile are between two ranges of labels, not inside one."""
+        first, second = (side[duels] for side in self.pairs)
+        return bool(first.max() < second.min())
 
     def _of_similar_size(self, labels: NDArray[np.intp]) -> list[NDArray[np.intp]]:
         """Cut labels for grids that fit in a cache."""
@@ -176,7 +181,7 @@ class DuelsInRows:
     def _make_tile(self, duels: NDArray[np.intp]) -> Tile:
         first, second = (np.unique(side[duels]) for side in self.pairs)
         labels = np.union1d(first, second)
-        if len(labels) < len(first) + len(second):  # inside one range
+        if not self._is_between_ranges(duels):
             rows = _Rows.of(self.appearances, labels)
             cross = self.products.within(rows.numbers)
             places = {label: _as_slice(places) for label, places in rows.places.items()}

@@ -5,7 +5,7 @@ Gram matrix G = X Xᵀ the margins of the rows are η = G α + b, and
 
     f(α, b) = ½ αᵀ G α + Σ_i strength_i log(1 + exp(−s_i η_i)),
 
-where s_i = ±1 is the side of row i. With p_i the probability of the wrong side, the *pulls*
+where s_i = ±1 is the side of row i. With p_i the probability of the wrong side, the *residuals*
 r_i = strength_i s_i p_i and the curvatures D_i = strength_i p_i (1 − p_i), the gradients are
 Xᵀ (α − r) by w and −Σ r by b. With κ = Σ D, h = √D and the projection Π that takes h / √κ to zero,
 the Newton direction follows from one well-conditioned system of N equations,
@@ -243,7 +243,7 @@ class _Point(NamedTuple):
     coef: Floats
     intercept: Floats
     margins: Floats
-    pull: Floats
+    residual: Floats
     curvature: Floats
     kappa: Floats
     value: Floats
@@ -255,9 +255,9 @@ class _Point(NamedTuple):
         sides = problems.sides.astype(dtype, copy=False)[:, np.newaxis]
         folded = sides * margins
         wrong = wrong_side(folded)
-        pull = strengths * wrong
-        curvature = pull - pull * wrong
-        pull *= sides
+        residual = strengths * wrong
+        curvature = residual - residual * wrong
+        residual *= sides
         kappa = np.full(intercept.shape, np.inf)
         if problems.fit_intercept:
             least = LEAST_CURVATURE * problems.strengths.sum(axis=2) + np.finfo(np.float64).tiny
@@ -265,7 +265,7 @@ class _Point(NamedTuple):
         losses = _dots(strengths, np.logaddexp(0, -folded))
         value = losses + 0.5 * _dots(coef, margins - intercept[..., np.newaxis])
         value = np.maximum(value, np.finfo(np.float64).tiny)
-        return cls(coef, intercept, margins, pull, curvature, kappa, value)
+        return cls(coef, intercept, margins, residual, curvature, kappa, value)
 
     def slopes_after(self, problems: RowProblems, change: _Change, step: Floats) -> Floats:
         """Return the slopes along a direction after steps, (Q, F)."""
@@ -306,9 +306,9 @@ class _Systems:
     def solve(self, at: _Point) -> _Change:
         """Return the Newton directions at a point."""
         dtype = self.gram.dtype
-        total = at.pull.sum(axis=2, dtype=np.float64)  # minus the gradient by the intercept
-        residual = at.coef - at.pull
-        shifted = residual + at.curvature * (total / at.kappa)[..., np.newaxis]
+        total = at.residual.sum(axis=2, dtype=np.float64)  # minus the gradient by the intercept
+        gradient = at.coef - at.residual
+        shifted = gradient + at.curvature * (total / at.kappa)[..., np.newaxis]
         root = np.sqrt(at.curvature)
         axis: Floats = root / np.sqrt(at.kappa)[..., np.newaxis]
         shifted, root, axis = (array.astype(dtype) for array in (shifted, root, axis))
@@ -320,7 +320,7 @@ class _Systems:
         intercept = (total - of_curvature) / at.kappa
         gain = total**2 / at.kappa - _dots(shifted, along)
         decrement = 0.5 * (np.abs(gain) + unsolved) / at.value
-        slope = _dots(residual, along) - total * intercept
+        slope = _dots(gradient, along) - total * intercept
         margins = along + intercept[..., np.newaxis].astype(dtype)
         return _Change(coef, margins, intercept, slope, decrement)
 
@@ -343,8 +343,8 @@ class _Systems:
             if not going.any():
                 break
             seen = _without(axis, root * along_direction)
-            bend = _dots(direction, along_direction) + _dots(seen, seen)
-            length = np.where(going, square / np.maximum(bend, tiny), 0)
+            curvature = _dots(direction, along_direction) + _dots(seen, seen)
+            length = np.where(going, square / np.maximum(curvature, tiny), 0)
             length = length[..., np.newaxis].astype(root.dtype)
             solution += length * direction
             along += length * along_direction
@@ -368,17 +368,17 @@ class _Systems:
         for q, f in np.ndindex(*right.shape[:2]):
             h, a = root[q, f], axis[q, f]
             matrix = h[:, np.newaxis] * self.gram.of_duel(q) * h
-            lean = matrix @ a
-            matrix -= np.outer(a, lean) + np.outer(lean - (a @ lean) * a, a)
-            lift = 1 + 1e-15 * float(np.trace(matrix))  # as much as rounding may take away
-            matrix[np.diag_indices_from(matrix)] += lift
+            along_axis = matrix @ a
+            matrix -= np.outer(a, along_axis) + np.outer(along_axis - (a @ along_axis) * a, a)
+            # The identity, and as much as rounding may take away.
+            matrix[np.diag_indices_from(matrix)] += 1 + 1e-15 * float(np.trace(matrix))
             solution[q, f] = cho_solve(cho_factor(matrix, lower=True), right[q, f])
         coef = root * solution - shifted
         return coef, self.gram.times(coef), np.zeros(right.shape[:2])
 
 
 def _without(axis: Floats, vectors: Floats) -> Floats:
-    """Project vectors, (Q, F, N), so that nothing along the axis is left; both are changed not."""
+    """Project vectors, (Q, F, N), so that nothing along the axis is left."""
     return vectors - axis * np.einsum("qfn,qfn->qf", axis, vectors)[..., np.newaxis]
 
 

@@ -64,7 +64,9 @@ def test_equal_scores_keep_the_order_of_the_columns():
 )
 def test_the_top_is_the_beginning_of_the_order(k_and_scores):
     k, scores = k_and_scores
-    np.testing.assert_array_equal(top_from_scores(scores, k), order_from_scores(scores)[:, :k])
+    for dtype in (np.float64, np.float32, np.int64, np.uint8, bool):
+        typed = scores.astype(dtype)
+        np.testing.assert_array_equal(top_from_scores(typed, k), order_from_scores(typed)[:, :k])
 
 
 def test_full_ranks_are_integers_and_partial_ones_floats():

@@ -398,8 +398,8 @@ def top_from_scores(scores: NDArray[Any], k: int) -> NDArray[np.intp]:
     columns. Only rows with equal scores around place k are sorted as a whole.
     """
     n_classes = scores.shape[1]
-    if 2 * k >= n_classes:
-        return _order_from_scores(scores)[:, :k]
+    if 2 * k >= n_classes or scores.dtype.kind != "f":
+        return order_from_scores(scores)[:, :k]
     best = np.sort(np.argpartition(scores, n_classes - k, axis=1)[:, n_classes - k :], axis=1)
     values = np.take_along_axis(scores, best, axis=1)
     in_order = np.argsort(-values, axis=1, kind="stable")

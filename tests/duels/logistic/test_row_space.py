@@ -21,6 +21,7 @@ from duelrank.duels.logistic._checkpoint import Checkpoint
 from duelrank.duels.logistic._fit import fit_in_memory
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import Settings, TrainingRows, no_progress
+from duelrank.duels.logistic._table import Scaling
 from duelrank.duels.logistic.row_space import _duels as row_duels
 from duelrank.duels.logistic.row_space import plan_by_rows, solve_by_rows
 from duelrank.duels.logistic.row_space._gram import DuelGrams, GridGrams
@@ -47,7 +48,7 @@ def in_features(monkeypatch):
     """Let all duels be solved in the space of the features."""
     monkeypatch.setattr(
         "duelrank.duels.logistic.row_space._fit.goes_by_rows",
-        lambda n_rows, n_columns, working_memory: np.zeros(len(n_rows), dtype=bool),
+        lambda n_rows, *others: np.zeros(len(n_rows), dtype=bool),
     )
 
 
@@ -138,7 +139,8 @@ def test_the_minimum_is_that_of_scikit_learn(name, C, solver, rng):
     duels = LogisticDuels(C, fit_intercept=solver == "newton-cg")
     duels.fit(X, y, int(y.max()) + 1)
     n_rows = count_sides(y, int(y.max()) + 1).sum(axis=0)
-    assert row_duels.goes_by_rows(n_rows, X.shape[1], 512).all()
+    scaling = Scaling.from_rows(X, None, fit_intercept=True)
+    assert row_duels.goes_by_rows(n_rows, X, scaling, 512).all()
     assert duels.converged_.all()
     assert gaps(duels, X, y, C, solver).max() < 1e-6
 
@@ -180,7 +182,7 @@ def test_rankings_as_feedback(kind, convert, rng):
     assert gaps(duels, X, ranks, 5.0).max() < 1e-6
 
 
-def test_the_certificate_is_that_of_the_features(monkeypatch, rng):
+def test_the_certificate_is_that_of_the_features(rng):
     """One Newton step of the raw problem, in double precision, gains no more than promised."""
     X, y = words(rng)
     duels = LogisticDuels(10.0, tol=1e-6).fit(X, y, 5)
@@ -296,14 +298,6 @@ def test_margins_are_those_of_the_coefficients(rng, monkeypatch):
         np.testing.assert_allclose(duels.margins(X), expected, atol=1e-9)
         np.testing.assert_allclose(duels.margins(X.toarray()), expected, atol=1e-9)
         np.testing.assert_allclose(duels.margins(X[:1]), expected[:1], atol=1e-9)
-
-
-def test_a_point_is_ranked_alike_alone_and_among_others(rng):
-    X, y = words(rng, n_labels=50, rows=6, n_columns=2000)
-    ranker = DuelRanker(LogisticDuels(10.0), random_state=0).fit(X, y)
-    together = ranker.decision_function(X)
-    for i in range(0, len(y), 17):
-        np.testing.assert_array_equal(ranker.decision_function(X[[i]])[0], together[i])
 
 
 def test_a_model_keeps_rows_only_where_that_is_smaller(rng):
@@ -547,3 +541,124 @@ def test_some_duels_are_solved_already(missing, tmp_path, rng, monkeypatch):
     asked = np.setdiff1d(np.arange(6), missing)
     np.testing.assert_allclose(fitted.intercept[asked], everything.intercept[asked], atol=1e-6)
     assert fitted.solved.all()
+
+
+@pytest.mark.parametrize("factor", [1e2, 1e4, 1e5, 1e7, 1e9])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_a_column_in_other_units(convert, factor, rng):
+    X = rng.normal(size=(90, 60))
+    y = np.arange(90) % 4
+    X[np.arange(90), y] += 1
+    X[:, 10] *= factor
+    duels = LogisticDuels(1.0).fit(convert(X), y, 4)
+    assert duels.converged_.all()
+    assert gaps(duels, X, y, 1.0, "newton-cholesky").max() < 1e-6
+    assert DuelRanker(random_state=0).fit(convert(X), y).score(convert(X), y) == 1
+
+
+def test_factorised_systems_begin_again(rng, monkeypatch):
+    """Where conjugate gradients lead astray, factorisations find the minimum all the same."""
+    X = rng.normal(size=(60, 100)) * np.append(np.full(99, 1.0), 1e4)
+    y = np.arange(60) % 3
+    monkeypatch.setattr(row_duels, "LARGEST_RATIO", np.inf)
+    duels = LogisticDuels(1.0, tol=1e-6).fit(X, y, 3)
+    assert duels.converged_.all()
+    assert gaps(duels, X, y, 1.0, "newton-cholesky").max() < 1e-5
+
+
+@pytest.mark.parametrize(("dtype", "n_labels"), [(np.float64, 260), (np.float32, 30)])
+def test_dense_rows_far_from_the_origin(dtype, n_labels, rng):
+    X = (50 + rng.normal(size=(2 * n_labels, 300))).astype(dtype)
+    y = np.arange(len(X)) % n_labels
+    duels = LogisticDuels().fit(X, y, n_labels)
+    assert is_by_rows(duels)
+    points = X[::10]
+    margins = duels.margins(points)
+    assert margins.dtype == dtype
+    kept = duels.kept_
+    rows = kept["rows"].astype(np.float64)[kept["row_numbers"]]
+    products = points.astype(np.float64) @ rows.T
+    sums = products[:, :, np.newaxis] * kept["row_coef"].astype(np.float64)
+    sums = np.add.reduceat(sums, kept["row_ends"][:-1], axis=1)
+    first, second = pairs(n_labels)
+    expected = sums[:, second, first] - sums[:, first, second] + duels.intercept_
+    np.testing.assert_allclose(margins, expected, atol=1e-5)
+    wins, _ = duels.wins(points, np.arange(n_labels))
+    won = np.zeros_like(wins)
+    for d, (a, b) in enumerate(zip(first, second, strict=True)):
+        won[:, b] += expected[:, d] > 0
+        won[:, a] += expected[:, d] <= 0
+    assert np.mean(wins == won) > 0.999
+
+
+def test_what_is_set_by_hand_counts(rng):
+    X, y = words(rng)
+    duels = LogisticDuels(10.0).fit(X, y, 5)
+    before, intercept = duels.margins(X), duels.intercept_.copy()
+    duels.intercept_ += 5
+    np.testing.assert_allclose(duels.margins(X), before + 5)
+    duels.coef_ = 2 * duels.coef_
+    np.testing.assert_allclose(duels.margins(X), 2 * (before - intercept) + intercept + 5)
+
+
+@pytest.mark.parametrize("convert", [sparse.csr_array, lambda X: X.toarray() + 3])
+def test_a_fit_goes_on_for_more_iterations(convert, tmp_path, rng):
+    X, y = words(rng)
+    X = convert(X)
+    file = tmp_path / "fit.npz"
+    engine = LogisticDuels(100.0, max_iter=2, checkpoint=file)
+    n_fits = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        while n_fits < 8 and (n_fits == 0 or file.exists()):
+            engine.fit(X, y, 5)
+            n_fits += 1
+    assert engine.converged_.all()
+    assert 1 < n_fits < 8
+    assert engine.n_iter_.max() > 2
+    assert gaps(engine, X, y, 100.0).max() < 1e-6
+
+
+@pytest.mark.parametrize("n_labels", [5, 20, 50])
+def test_no_point_depends_on_others(n_labels, rng):
+    X, y = words(rng, n_labels=n_labels, rows=6, n_columns=2000)
+    ranker = DuelRanker(LogisticDuels(10.0), random_state=0).fit(X, y)
+    assert is_by_rows(ranker.duels_)
+    together = ranker.decision_function(X)
+    for i in range(0, len(y), 11):
+        np.testing.assert_array_equal(ranker.decision_function(X[[i]])[0], together[i])
+
+
+def test_entries_may_come_twice(rng):
+    X, y = words(rng)
+    halves = sparse.csr_array(
+        (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape
+    )
+    once, twice = (LogisticDuels("scale").fit(rows, y, 5) for rows in (X, halves))
+    assert pytest.approx(once.C_) == twice.C_
+    np.testing.assert_allclose(twice.margins(X), once.margins(X), atol=1e-6)
+    assert halves.nnz == 2 * X.nnz, "the given matrix stays as it is"
+
+
+@pytest.mark.parametrize("convert", [sparse.csr_array, lambda X: X.toarray()])
+def test_rows_of_rankings_are_held_once(convert, rng):
+    X, y = words(rng, n_labels=30, rows=3, n_columns=3000)
+    X = convert(X)
+    ranks = 1.0 + np.argsort(np.argsort(rng.random((len(y), 30)), axis=1), axis=1)
+    duels = LogisticDuels().fit(X, ranks, 30)
+    assert is_by_rows(duels)
+    source = duels._margins_in(np.dtype(np.float64))
+    held = source.rows.size if isinstance(X, np.ndarray) else source.other_rows.nnz
+    assert held <= X.size
+    expected = X @ duels.coef_.T + duels.intercept_
+    np.testing.assert_allclose(duels.margins(X), expected, atol=1e-8)
+
+
+def test_many_small_labels_are_cut_into_batches(rng):
+    X, y = words(rng, n_labels=600, rows=1, n_columns=12_000)
+    rows = TrainingRows(X, y, None, 600)
+    objective = Objective.from_rows(rows, Settings(1.0, True, None, 1e-8, 100, 512))
+    duels = row_duels.DuelsInRows(rows, objective, 512, Threads(None, 1))
+    parts = [part for tile in duels.tiles(np.ones(179_700, bool)) for part in duels.cut(tile)]
+    assert sum(len(part.duels) for part in parts) == 179_700
+    assert max(len(part.duels) for part in parts) <= row_duels.BATCH_ROWS

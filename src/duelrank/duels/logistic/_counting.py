@@ -40,14 +40,17 @@ class Runs(NamedTuple):
     @staticmethod
     def of(n_classes: int, most_duels: int, dtype: np.dtype[Any]) -> Runs:
         """Cut the duels of K labels into runs of so many at most."""
-        return _runs(n_classes, most_duels, dtype, n_classes <= FEW_LABELS)
+        # The rounding of a dense product depends on how many points there are. In double precision
+        # that does not matter, because sums are compared after rounding.
+        dense = n_classes <= FEW_LABELS and dtype == np.float64
+        return _runs(n_classes, most_duels, dtype, dense)
 
 
 # Both take longer to make than one point takes to rank.
 
 
 @lru_cache(maxsize=8)
-def _pairs(n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _labels_of_duels(n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return pairs(n_classes)
 
 
@@ -92,7 +95,7 @@ class Counting(NamedTuple):
     ) -> Counting:
         """Count duels that a favoured label wins at a margin of 0, with margins of a precision."""
         place = np.argsort(label_order)
-        labels = _pairs(len(label_order))
+        labels = _labels_of_duels(len(label_order))
         below_zero = -np.finfo(dtype).smallest_subnormal
         threshold = np.where(place[labels[1]] < place[labels[0]], below_zero, 0).astype(dtype)
         return cls(len(label_order), threshold, with_expected, first)
@@ -103,8 +106,7 @@ class Counting(NamedTuple):
         """Count the duels that every label wins and those that it can expect to win, (n, K)."""
         dtype = self.threshold.dtype
         at_once = self.with_expected and self.first is None
-        later = self.with_expected and self.first is not None
-        hold = later and n_points * len(self.threshold) <= MOST_HELD
+        hold = self.with_expected and n_points * len(self.threshold) <= MOST_HELD
         held: list[Floats] = []
         won = np.zeros((self.n_classes, n_points), dtype=dtype)
         chance = np.zeros((self.n_classes, n_points), dtype=dtype)
@@ -118,10 +120,10 @@ class Counting(NamedTuple):
         # Of K−1 duels, label k is the second one in k and the first one in the others.
         as_second = np.arange(self.n_classes)
         wins = won.T.astype(np.int64) + (self.n_classes - 1 - as_second)
-        tied = _ties_reach(wins, self.first) if self.first is not None and later else None
-        if tied is not None and tied.any():
-            if self.n_classes <= FEW_LABELS:
-                tied[:] = True  # the rounding of a dense product depends on how many rows it has
+        tied = np.zeros(n_points, dtype=bool)
+        if self.with_expected and self.first is not None:
+            tied = _ties_reach(wins, self.first)
+        if tied.any():
             for number, (run, sides) in enumerate(zip(*runs, strict=True)):
                 margins = held[number] if hold else margins_of(run)
                 chance[:, tied] -= sides @ wrong_side(margins[tied]).T

@@ -54,6 +54,8 @@ class LinearDuels(Engine):
 
     @coef_.setter
     def coef_(self, coef: Floats) -> None:
+        self.__dict__.pop("kept_", None)
+        _prepared.pop(self, None)
         self.__dict__["coef_"] = coef
 
     def margins(self, X: Any) -> Floats:
@@ -72,10 +74,10 @@ class LinearDuels(Engine):
         X = self._check_points(X)
         source = self._margins_in(self.intercept_.dtype)
         runs = Runs.of(self.n_classes_, source.run_length(X), source.dtype)
-        margins = np.empty((X.shape[0], len(self.intercept_)), dtype=source.dtype)
+        margins = np.empty((X.shape[0], len(self.intercept_)), dtype=self.intercept_.dtype)
         with one_blas_thread():
             for rows in batches(X.shape[0], source.points_at_once(X) or X.shape[0]):
-                margins_of = source.of(X[rows])
+                margins_of = source.of(X[rows], self.intercept_)
                 for run in runs.slices:
                     margins[rows, run] = margins_of(run)
         return margins
@@ -168,12 +170,14 @@ class LinearDuels(Engine):
         source = self._margins_in(self._dtype_of_wins())
         runs = Runs.of(self.n_classes_, source.run_length(X), source.dtype)
         counting = Counting.of(label_order, source.dtype, with_expected, first)
+        intercept = self.intercept_.astype(source.dtype, copy=False)
         wins = np.empty((X.shape[0], self.n_classes_), dtype=np.int64)
         expected = np.empty((X.shape[0], self.n_classes_))
 
         def count(rows: slice) -> None:
             points = X[rows].astype(source.dtype, copy=False)
-            wins[rows], expected[rows] = counting.duels(source.of(points), points.shape[0], runs)
+            margins_of = source.of(points, intercept)
+            wins[rows], expected[rows] = counting.duels(margins_of, points.shape[0], runs)
 
         at_once = FEW_LABELS_ROWS if self.n_classes_ <= FEW_LABELS else WIN_ROWS
         parts = list(batches(X.shape[0], min(at_once, source.points_at_once(X) or at_once)))
@@ -212,12 +216,9 @@ class LinearDuels(Engine):
 
     def _keep(self, fitted: FittedDuels, kept: KeptDuels) -> None:
         """Keep the result of a fit, and its coefficients in the form they are in."""
-        for name in ("coef_", "kept_"):
-            self.__dict__.pop(name, None)
-        _prepared.pop(self, None)
-        if kept.is_plain:
-            self.coef_ = kept.coef
-        else:
+        self.coef_ = kept.coef  # forgets what an earlier fit has kept
+        if not kept.is_plain:
+            del self.__dict__["coef_"]
             self.kept_ = kept._asdict()
         self.intercept_ = fitted.intercept
         self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
@@ -228,17 +229,16 @@ class LinearDuels(Engine):
         """Return what computes margins in a precision; it is prepared once."""
         if "kept_" not in vars(self):
             kept = KeptDuels.of_features(self.coef_, self.n_classes_)
-            return margins_of_kept(kept, self.intercept_, dtype)
+            return margins_of_kept(kept, dtype)
         prepared = _prepared.setdefault(self, {})
         if dtype not in prepared:
-            prepared[dtype] = margins_of_kept(KeptDuels(**self.kept_), self.intercept_, dtype)
+            prepared[dtype] = margins_of_kept(KeptDuels(**self.kept_), dtype)
         return prepared[dtype]
 
     def _dtype_of_wins(self) -> np.dtype[Any]:
         """Return the precision in which wins are counted.
 
-        Sparse points take single precision from kept rows: it halves the numbers to be read, and
-        the sums of a point do not depend on which other points there are.
+        Sparse kept rows take single precision, which halves the numbers to be read.
         """
         kept = KeptDuels(**self.kept_) if "kept_" in vars(self) else None
         if (kept and kept.has_rows and not kept.dense) or self.n_classes_ > MOST_LABELS_IN_DOUBLE:

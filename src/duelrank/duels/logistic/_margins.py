@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from duelrank._batches import batches
-from duelrank._pairs import pairs
+from duelrank._pairs import n_pairs, pairs
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._columns import Columns
 from duelrank.duels.logistic._counting import MarginsOfRun
@@ -35,14 +35,12 @@ class FeatureMargins:
     coef : ndarray of shape (P, d)
         Coefficients. Those for sparse points are in Fortran order: a sparse product takes them
         without a copy if it takes all duels at once.
-    intercept : ndarray of shape (P,)
-        Intercepts.
     columns : Columns or None
         The columns of points that have coefficients; None if all have.
     """
 
-    def __init__(self, coef: Floats, intercept: Floats, columns: Columns | None = None) -> None:
-        self.coef, self.intercept, self.columns = coef, intercept, columns
+    def __init__(self, coef: Floats, columns: Columns | None = None) -> None:
+        self.coef, self.columns = coef, columns
         self.dtype = coef.dtype
 
     def run_length(self, points: Any) -> int:
@@ -55,14 +53,14 @@ class FeatureMargins:
         """Return how many points may be handled together; None for any number."""
         return max(1, MARGINS_AT_ONCE // len(self.coef)) if sparse.issparse(points) else None
 
-    def of(self, points: Any) -> MarginsOfRun:
+    def of(self, points: Any, intercept: Floats) -> MarginsOfRun:
         """Return the margins of points."""
         if self.columns is not None:
             points = self.columns.of(points)
 
         def margins(run: slice) -> Floats:
             product: Floats = points @ self.coef[run].T
-            product += self.intercept[run]
+            product += intercept[run]
             return product
 
         return margins
@@ -79,16 +77,13 @@ class RowMargins:
     ----------
     kept : KeptDuels
         The duels.
-    intercept : ndarray of shape (P,)
-        Intercepts.
     dtype : dtype
         Precision.
     """
 
-    def __init__(self, kept: KeptDuels, intercept: Floats, dtype: np.dtype[Any]) -> None:
+    def __init__(self, kept: KeptDuels, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self.n_classes = kept.n_classes
-        self.intercept = intercept.astype(dtype, copy=False)
         self.ends = kept.row_ends
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(self.ends))
         self.row_coef = kept.row_coef.astype(dtype, copy=False)
@@ -99,13 +94,20 @@ class RowMargins:
         self.feature_duels = kept.coef_duels
         self.feature_coef = np.ascontiguousarray(kept.coef.T, dtype=dtype)
         self.columns = None if kept.columns is None else Columns(kept.columns, kept.n_features)
-        rows = kept.rows[kept.row_numbers].astype(dtype, copy=False)
+        rows = kept.rows.astype(dtype, copy=False)
+        self.row_numbers = kept.row_numbers
         self.sparse = not kept.dense
         if not self.sparse:
             self.rows = rows
             return
-        columns = np.arange(kept.n_features) if kept.columns is None else kept.columns
+        # Rows that appear under several labels are held once, and multiplied once.
+        n_rows, n_appearances = rows.shape[0], len(self.row_numbers)
+        ones = np.ones(n_appearances, dtype=dtype), (self.row_numbers, np.arange(n_appearances))
+        self.appearances = sparse.csr_array(ones, shape=(n_rows, n_appearances))
+        self.are_rows = n_appearances == n_rows  # every row has one label: their order suffices
+        rows = rows[self.row_numbers] if self.are_rows else rows
         direct = np.bincount(rows.indices, minlength=rows.shape[1]) * DIRECT > len(first)
+        columns = np.arange(kept.n_features) if kept.columns is None else kept.columns
         self.direct_columns = Columns(columns[direct], kept.n_features)
         self.other_columns = Columns(columns[~direct], kept.n_features)
         self.other_rows = sparse.csr_array(rows[:, ~direct].T)
@@ -113,13 +115,13 @@ class RowMargins:
 
     def run_length(self, points: Any) -> int:
         """Return how many duels are a run: all of them."""
-        return len(self.intercept)
+        return n_pairs(self.n_classes)
 
     def points_at_once(self, points: Any) -> int | None:
         """Return how many points may be handled together."""
         return max(1, MARGINS_AT_ONCE // self.n_classes**2)
 
-    def of(self, points: Any) -> MarginsOfRun:
+    def of(self, points: Any, intercept: Floats) -> MarginsOfRun:
         """Return the margins of points, of which there may be `points_at_once`."""
         if self.sparse:
             points = sparse.csr_array(points)
@@ -131,9 +133,9 @@ class RowMargins:
             sums = np.empty((n_points, n_classes, n_classes), dtype=self.dtype)
             for label in range(n_classes):
                 mine = slice(self.ends[label], self.ends[label + 1])
-                sums[:, label] = products[:, mine] @ self.row_coef[mine]
+                sums[:, label] = products[:, self.row_numbers[mine]] @ self.row_coef[mine]
             result = self._differences(sums)
-        result += self.intercept
+        result += intercept
         if len(self.feature_duels):
             mine = points if self.columns is None else self.columns.of(points)
             result[:, self.feature_duels] += mine @ self.feature_coef
@@ -144,8 +146,8 @@ class RowMargins:
 
         Parameters
         ----------
-        products : CSR array of shape (n, n_appearances)
-            The numbers.
+        products : CSR array of shape (n, n_rows)
+            The numbers, one for every row.
 
         Returns
         -------
@@ -153,6 +155,8 @@ class RowMargins:
             Entry [i, a, b] sums over the rows of a, with their coefficients in the duel with b.
         """
         n_classes = self.n_classes
+        if not self.are_rows:
+            products = products @ self.appearances
         number = np.repeat(np.arange(products.shape[0]), np.diff(products.indptr))
         place = number * n_classes + self.labels[products.indices], products.indices
         shape = products.shape[0] * n_classes, products.shape[1]
@@ -169,18 +173,18 @@ class RowMargins:
 
     def _coef_of(self, columns: Any) -> Floats:
         """Return coefficients of all duels for columns of the rows, (n_columns, P)."""
-        coef = np.empty((columns.shape[0], len(self.intercept)), dtype=self.dtype)
+        coef = np.empty((columns.shape[0], len(self.for_first)), dtype=self.dtype)
         for part in batches(columns.shape[0], COLUMNS_AT_ONCE):
             coef[part] = self._differences(self._sums(columns[part]))
         return coef
 
 
-def margins_of_kept(
-    kept: KeptDuels, intercept: Floats, dtype: np.dtype[Any]
-) -> FeatureMargins | RowMargins:
-    """Prepare what computes the margins of fitted duels in a precision."""
+def margins_of_kept(kept: KeptDuels, dtype: np.dtype[Any]) -> FeatureMargins | RowMargins:
+    """Prepare what computes the margins of fitted duels in a precision.
+
+    Dense rows take double precision: far from the origin, their products are large and cancel.
+    """
     if kept.has_rows:
-        return RowMargins(kept, intercept, dtype)
+        return RowMargins(kept, np.dtype(np.float64) if kept.dense else dtype)
     columns = None if kept.columns is None else Columns(kept.columns, kept.n_features)
-    coef = kept.coef.astype(dtype, copy=False)
-    return FeatureMargins(coef, intercept.astype(dtype, copy=False), columns)
+    return FeatureMargins(kept.coef.astype(dtype, copy=False), columns)

@@ -119,4 +119,8 @@ def check_training_rows(
         engine, X, feedback, n_classes, sample_weight, accept_sparse="csr", dtype=dtype
     )
     weights = None if sample_weight is None else rows.weights
-    return TrainingRows(rows.X, rows.feedback, weights, n_classes)
+    X = rows.X
+    if not (isinstance(X, np.ndarray) or X.has_canonical_format):
+        X = X.copy()
+        X.sum_duplicates()
+    return TrainingRows(X, rows.feedback, weights, n_classes)

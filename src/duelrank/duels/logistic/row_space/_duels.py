@@ -21,16 +21,22 @@ from duelrank.duels.logistic._plan import tile_numbers
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import TrainingRows
 from duelrank.duels.logistic._strength import mean_square
+from duelrank.duels.logistic._table import Scaling
 from duelrank.duels.logistic.row_space._appearances import Appearances
 from duelrank.duels.logistic.row_space._gram import DuelGrams, Gram, GridGrams
 from duelrank.duels.logistic.row_space._newton import RowProblems, RowState
 from duelrank.duels.logistic.row_space._products import RowProducts
 
 BATCH_NUMBERS = 2**20  # of the Gram matrices of a batch: what a cache holds
+BATCH_ROWS = 2**15  # of all duels of a batch
 TILE_SHARE = 0.5  # of the working memory, for the products of a tile
 OWN_SHARE = 0.125  # of the working memory, for the products inside labels that are kept
 # The Gram matrix of a duel in both precisions may take this share of the working memory.
 DUEL_SHARE, GRAM_BYTES = 1 / 16, 12
+# A number of a Gram matrix costs so much less than an entry of a row or of a vector of features;
+# so many of these vectors take part in an iteration.
+GRAM_PER_ENTRY, VECTORS = 8, 5
+LARGEST_RATIO = 1e3  # of the largest column and the median one
 
 ALL = slice(None)
 
@@ -252,6 +258,17 @@ class DuelsInRows:
         problems = RowProblems(gram, sides, strengths, fit_intercept)
         return Batch(duels, appearances, others, problems)
 
+    def read(self, batch: Batch, fitted: FittedDuels) -> RowState:
+        """Return how far the duels of a batch have come, one model each; undoes `write`."""
+        known = batch.appearances >= 0
+        of_winner = np.where(known, fitted.row_coef[batch.appearances, batch.others], 0)
+        coef = (batch.problems.sides * of_winner).astype(np.float64)
+        intercept = fitted.intercept[batch.duels].astype(np.float64)
+        if self.along_centre is not None:
+            along = self.along_centre[self.appearances.rows[batch.appearances]]
+            intercept += np.einsum("qn,qn->q", coef, along)
+        return RowState.at(self.scale * coef[:, np.newaxis], intercept[:, np.newaxis])
+
     def write(self, batch: Batch, state: RowState, fitted: FittedDuels) -> None:
         """Write down the solutions of a batch with one model of every duel."""
         known = batch.appearances >= 0
@@ -268,7 +285,7 @@ class DuelsInRows:
         fitted.row_coef[batch.appearances[known], batch.others[known]] = of_winner[known]
         fitted.intercept[batch.duels] = intercept
         fitted.decrement[batch.duels] = state.decrement[:, 0]
-        fitted.n_iter[batch.duels] = state.n_iter[:, 0]
+        fitted.n_iter[batch.duels] += state.n_iter[:, 0]
         fitted.solved[batch.duels] = True
 
 
@@ -383,27 +400,50 @@ class _Rows(NamedTuple):
 
 
 def goes_by_rows(
-    rows_of_duels: NDArray[np.intp], n_columns: int, working_memory: float
+    rows_of_duels: NDArray[np.intp], X: Any, scaling: Scaling, working_memory: float
 ) -> NDArray[np.bool_]:
-    """Tell which duels are solved in the space of their rows: those with fewer rows than columns.
+    """Tell which duels are solved in the space of their rows.
 
-    Their Gram matrices must fit in the working memory.
+    These are duels with fewer rows than columns, whose Gram matrices fit in the working memory and
+    are not much larger than what there is of their sparse rows. Columns must not differ by orders
+    of magnitude: products between rows would then tell nothing of the small ones.
     """
+    n_columns = X.shape[1]
     largest = np.sqrt(DUEL_SHARE * working_memory * 2**20 / GRAM_BYTES)
-    return (rows_of_duels > 0) & (rows_of_duels < n_columns) & (rows_of_duels <= largest)
+    fewer = (rows_of_duels > 0) & (rows_of_duels < n_columns) & (rows_of_duels <= largest)
+    if not isinstance(X, np.ndarray):
+        # A pass in the space of features goes through the entries, and through vectors of features.
+        per_row = X.nnz / X.shape[0]
+        of_features = per_row * rows_of_duels + VECTORS * n_columns
+        fewer &= rows_of_duels.astype(np.float64) ** 2 <= GRAM_PER_ENTRY * of_features
+    if fewer.any() and _orders_of_magnitude(X, scaling):
+        fewer[:] = False
+    return fewer
+
+
+def _orders_of_magnitude(X: Any, scaling: Scaling) -> bool:
+    """Tell whether the largest column is far larger than most columns."""
+    if isinstance(X, np.ndarray):
+        size = scaling.scale
+    else:  # where they have entries: rare words are as large as frequent ones
+        total = np.bincount(X.indices, np.abs(X.data), minlength=X.shape[1])
+        size = total / np.maximum(np.bincount(X.indices, minlength=X.shape[1]), 1)
+        size = size[size > 0]
+    return bool(len(size) and np.max(size) > LARGEST_RATIO * np.median(size))
 
 
 def _cut(numbers: NDArray[np.intp], sizes: NDArray[np.intp], power: int) -> list[NDArray[np.intp]]:
-    """Cut numbers of similar size into parts, so that size² times part fits in a cache.
+    """Cut duels of similar size into parts whose Gram matrices fit in a cache.
 
-    With a power of 1, that of part² does.
+    With a power of 1, cut labels so that the duels between two parts fit in a cache.
     """
     in_order = np.argsort(sizes, kind="stable")
     parts: list[NDArray[np.intp]] = []
     stop = len(numbers)
     while stop > 0:
         largest = max(1, int(sizes[in_order[stop - 1]]))
-        start = max(0, stop - max(1, int((np.sqrt(BATCH_NUMBERS) / largest) ** power)))
+        n_duels = min(BATCH_NUMBERS / largest**2, BATCH_ROWS / largest)
+        start = max(0, stop - max(1, int(n_duels ** (power / 2))))
         parts.append(numbers[in_order[start:stop]])
         stop = start
     return parts

@@ -12,7 +12,7 @@ from duelrank.duels.logistic._result import ByRows
 from duelrank.duels.logistic._rows import Settings, StartProgress, TrainingRows
 from duelrank.duels.logistic.row_space._appearances import Appearances
 from duelrank.duels.logistic.row_space._duels import Cut, DuelsInRows, Tile, goes_by_rows
-from duelrank.duels.logistic.row_space._newton import RowState, solve
+from duelrank.duels.logistic.row_space._newton import solve
 
 BATCHES_AT_ONCE = 16  # between two reports of progress
 
@@ -23,7 +23,7 @@ def plan_by_rows(rows: TrainingRows, objective: Objective, settings: Settings) -
     Duels without rows of both labels have no coefficients, and count as such duels.
     """
     n_rows = count_sides(rows.feedback, rows.n_classes).sum(axis=0).astype(np.intp)
-    by_rows = goes_by_rows(n_rows, rows.X.shape[1], settings.working_memory)
+    by_rows = goes_by_rows(n_rows, rows.X, objective.scaling, settings.working_memory)
     if not by_rows.any():
         return ByRows(by_rows, (0, 0))
     by_rows |= ~np.all(objective.sides, axis=0)
@@ -71,7 +71,7 @@ def solve_by_rows(
             batch = tile.batch(part)
             strengths = objective.C * batch.problems.strengths
             problems = batch.problems._replace(strengths=strengths)
-            state = RowState.zeros(problems.strengths.shape)
+            state = duels_in_rows.read(batch, fitted)
             solve(problems, state, settings.tol, settings.max_iter)
             duels_in_rows.write(batch, state, fitted)
 

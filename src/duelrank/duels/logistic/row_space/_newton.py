@@ -17,8 +17,8 @@ The systems are solved by conjugate gradients in single precision. Without an in
 identity and κ infinite.
 
 Most of the way is gone with gradients in single precision. The last step or two take them in double
-precision. A problem that conjugate gradients cannot finish, because its features differ by many
-orders of magnitude, goes on with factorisations in double precision. The certificate is that of
+precision. A problem that conjugate gradients cannot finish, because its features differ by orders
+of magnitude, begins again with factorisations in double precision. The certificate is that of
 `duelrank.duels.logistic._newton`: the relative Newton decrement before the last step.
 
 Several models of a duel, which differ in their strengths, share its Gram matrix: arrays are
@@ -111,6 +111,11 @@ class RowState:
         models = intercept.shape
         return cls(coef, intercept, np.full(models, np.inf), np.zeros(models, dtype=np.intp))
 
+    def restart(self, models: NDArray[np.bool_]) -> None:
+        """Let some models, (Q, F), begin again."""
+        self.coef[models] = 0
+        self.intercept[models] = 0
+
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> RowState:
         """Start from zero, of shape (Q, F, N)."""
@@ -163,10 +168,10 @@ def solve(problems: RowProblems, state: RowState, tol: float, max_iter: int) -> 
     solvable = problems.has_both_sides()
     state.decrement[~solvable] = 0
     for stage in STAGES:
-        if stage.direct:
-            going = solvable & (state.decrement > tol)
-        else:  # what single precision says is not yet a certificate
-            going = solvable & (state.n_iter < max_iter)
+        going = solvable & (state.n_iter < max_iter)
+        if stage.direct:  # for models that have failed, whose steps may have led anywhere
+            going &= ~(state.decrement <= tol)
+            state.restart(going)
         if going.any():
             _iterate(
                 problems,

@@ -21,7 +21,10 @@ def check_count(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
 
 
-def check_positive(name: str, value: Any) -> None:
-    """Check that a parameter is a positive finite number."""
+def check_positive(name: str, value: Any, *choices: str) -> None:
+    """Check that a parameter is a positive finite number, or one of some choices."""
+    if isinstance(value, str) and value in choices:
+        return
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        others = "".join(f" or {choice!r}" for choice in choices)
+        raise ValueError(f"{name} must be a positive number{others}, got {value!r}.")

@@ -63,8 +63,8 @@ def count_block(number: int, columns: Columns) -> Census:
     X, y, sample_weight = columns
     if sparse.issparse(X):
         raise TypeError(
-            f"X must come in blocks of dense rows, got blocks of {type(X).__name__}; a fit takes "
-            "sparse rows all at once, as a matrix in memory, and rankings of sparse blocks work."
+            f"X must come in blocks of dense rows, got blocks of {type(X).__name__}. To fit sparse "
+            "rows, pass one sparse matrix in memory, X.compute() of a Dask array."
         )
     head = X[:0]
     try:

@@ -87,9 +87,8 @@ class RowBlocks:
         check_count("rows_per_block", rows_per_block)
         shape = getattr(array, "shape", ())
         if not 1 <= len(shape) <= 2 or sparse.issparse(array) or is_dask(array):
-            advice = " A fit takes sparse rows as they are, without blocks." * sparse.issparse(
-                array
-            )
+            is_sparse = sparse.issparse(array)
+            advice = " A fit takes sparse rows as they are, without blocks." if is_sparse else ""
             raise ValueError(
                 "array must be a dense array of shape (n, n_features) or (n,), got "
                 f"{type(array).__name__}{f' of shape {shape}' if shape else ''}.{advice}"

@@ -367,7 +367,7 @@ def test_one_sided_and_empty_duels():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"C": 0}, "C must be a positive number, got 0"),
+        ({"C": 0}, "C must be a positive number or 'scale', got 0"),
         ({"C": "1"}, "C must be a positive number or 'scale', got '1'"),
         ({"tol": -1}, "tol must be a positive number"),
         ({"max_iter": 0}, "max_iter must be a positive integer, got 0"),

@@ -662,3 +662,12 @@ def test_many_small_labels_are_cut_into_batches(rng):
     parts = [part for tile in duels.tiles(np.ones(179_700, bool)) for part in duels.cut(tile)]
     assert sum(len(part.duels) for part in parts) == 179_700
     assert max(len(part.duels) for part in parts) <= row_duels.BATCH_ROWS
+
+
+def test_rows_can_be_left_out_of_a_model(rng):
+    X, y = words(rng)
+    ranker = DuelRanker(LogisticDuels(10.0), random_state=0).fit(X, y)
+    order = ranker.predict_order(X)
+    ranker.duels_.coef_ = ranker.duels_.coef_
+    assert not is_by_rows(ranker.duels_)
+    np.testing.assert_array_equal(ranker.predict_order(X), order)

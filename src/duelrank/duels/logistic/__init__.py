@@ -9,8 +9,7 @@ way of a fit. These are the files, roughly in the order in which a fit goes thro
 - `_fit`: the fit in memory, and the driver that solves all duels in every fit; `_blocks` and
   `_tiles` are the fits from blocks of rows, `_folds` and `_fold_search` fit models on folds for
   `_cv`;
-- `row_space`: duels with fewer rows than features, which need nothing of the files below but
-  `_line_search`, `_result` and `_checkpoint`;
+- `row_space`: duels with fewer rows than features, which have a solver of their own;
 - `_assembly`: the objective of the duels, with C and class weights, and their problems, made of
   `_groups` (rows that take part in the same problems), `_table` (the rows, scaled) and `_plan`
   (which duels are solved together);

@@ -70,7 +70,7 @@ class LogisticDuelsCV(LinearDuels):
     working_memory : float, default=512
         Mebibytes that the intermediate results of a fit should take, by estimate; folds that
         overlap, as those of ShuffleSplit, take more, and so does ``shared_C=True``: it keeps a
-        starting point for every duel and C.
+        starting point for every duel and C, unless duels have fewer rows than features.
     verbose : bool, default=False
         Whether to show progress on standard error.
 

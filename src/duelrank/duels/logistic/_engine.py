@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from duelrank._pairs import pairs
-from duelrank._parameters import check_count
+from duelrank._parameters import check_count, check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import threads_of_blas
@@ -29,7 +29,6 @@ from duelrank.duels.logistic._rows import (
     check_training_rows,
 )
 from duelrank.duels.logistic._strength import (
-    check_C,
     strength_for_census,
     strength_for_rows,
 )
@@ -72,7 +71,8 @@ class LogisticDuels(LinearDuels):
     checkpoint : path, default=None
         A file to which the fit writes its progress, every few iterations. A fit of the same data
         and parameters that finds the file goes on from there, even with other blocks of rows or
-        another `tol`; a fit of other data raises an error. The file is removed when all duels have
+        another `tol`; a fit of other data raises an error. If duels have fewer rows than features,
+        the rows must come in the same order, and in memory. The file is removed when all duels have
         converged. If some have not within `max_iter`, another fit goes on for as many iterations.
         Fits that run at the same time, as in a search, need files of their own.
     checkpoint_every : int, default=5
@@ -82,7 +82,12 @@ class LogisticDuels(LinearDuels):
     Attributes
     ----------
     coef_ : ndarray of shape (K(K−1)/2, n_features)
-        Coefficients of every duel, in the order of `duelrank.pairs`.
+        Coefficients of every duel, in the order of `duelrank.pairs`; positive ones speak for the
+        second label. If the engine keeps rows (`kept_`), they are computed at every access, and an
+        error says so if they would take more than half of the memory.
+    kept_ : dict
+        Only where coefficients are not kept as such: coefficients of training rows, and the rows,
+        or coefficients of the columns that have entries.
     intercept_ : ndarray of shape (K(K−1)/2,)
         Intercepts. A duel of which only one label was seen has coefficients of 0 and an intercept
         of ±100.
@@ -164,7 +169,7 @@ class LogisticDuels(LinearDuels):
         self : LogisticDuels
             The fitted engine.
         """
-        check_C(self.C)
+        check_positive("C", self.C, "scale")
         check_settings(self)
         check_count("checkpoint_every", self.checkpoint_every)
         if in_blocks(X):

@@ -104,10 +104,11 @@ class KeptDuels(NamedTuple):
         """
         shape = n_pairs(self.n_classes), self.n_features
         n_bytes = shape[0] * shape[1] * self.row_coef.itemsize
-        if n_bytes > _bytes_of_memory():
+        if n_bytes > _bytes_of_memory() / 2:
             raise MemoryError(
                 f"coef_ would be {shape[0]} x {shape[1]} numbers, {n_bytes / 1e9:.0f} GB, more "
-                "than this machine has; margins and rankings are computed without it."
+                "than half of the memory of this machine; margins and rankings are computed "
+                "without it."
             )
         coef = self.coef_of_columns()
         if self.columns is None:

@@ -13,22 +13,12 @@ from typing import Any
 import numpy as np
 
 from duelrank._batches import batches
-from duelrank._parameters import check_positive
 from duelrank.blocks import Census
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._rows import TrainingRows
 
 LARGE_MARGIN = 10.0
 NUMBERS_AT_ONCE = 2**15  # that are centred in a cache
-
-
-def check_C(C: Any) -> None:
-    """Check the parameter C of an engine."""
-    if isinstance(C, str):
-        if C != "scale":
-            raise ValueError(f"C must be a positive number or 'scale', got {C!r}.")
-        return
-    check_positive("C", C)
 
 
 def strength_for_rows(C: Any, rows: TrainingRows, centre: bool) -> float:

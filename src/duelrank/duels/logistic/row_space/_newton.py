@@ -288,17 +288,15 @@ class _Point(NamedTuple):
 class _Systems:
     """The Newton systems of some duels, solved by conjugate gradients or by factorisations."""
 
-    def __init__(self, problems: RowProblems, stage: Stage) -> None:
+    def __init__(self, problems: RowProblems, stage: Stage, gram: Gram | None = None) -> None:
         self.stage = stage
         self.problems = problems
         dtype = np.float64 if stage.direct else np.float32
-        self.gram = problems.gram.astype(dtype)
+        self.gram = problems.gram.astype(dtype) if gram is None else gram
 
     def only(self, duels: NDArray[np.bool_], problems: RowProblems) -> _Systems:
         """Return some of the duels; `problems` are theirs."""
-        some = object.__new__(_Systems)
-        some.stage, some.problems, some.gram = self.stage, problems, self.gram.only(duels)
-        return some
+        return _Systems(problems, self.stage, self.gram.only(duels))
 
     def margins(self, state: RowState, active: NDArray[np.intp]) -> Floats:
         """Return the margins of all rows, (Q, F, N), as precise as the stage is."""

@@ -46,7 +46,6 @@ class RowProducts:
         if not isinstance(X, np.ndarray):
             rows_of_columns = np.bincount(X.indices, minlength=X.shape[1])
             frequent = rows_of_columns > FREQUENT * X.shape[0]
-            # A column with one entry only matters for the square of its row.
             self.frequent, self.rare = X[:, frequent], X[:, ~frequent]
 
     def between(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> Floats:

@@ -253,7 +253,7 @@ BESIDE = {
     ),
     "labels counted in floats": lambda duels: setattr(duels, "n_classes_", 5.0),
     "features counted in floats": lambda duels: duels.kept_.update(n_features=400.0),
-    "coefficients as well": lambda duels: setattr(duels, "coef_", np.zeros((10, 400))),
+    "coefficients as well": lambda duels: vars(duels).update(coef_=np.zeros((10, 400))),
 }
 
 

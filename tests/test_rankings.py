@@ -1,7 +1,11 @@
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from duelrank.rankings import (
     check_k,
@@ -9,9 +13,12 @@ from duelrank.rankings import (
     codes_from_labels,
     order_from_ranks,
     order_from_scores,
+    ranks_from_choices,
     ranks_from_lists,
     ranks_from_order,
+    ranks_from_pairs,
     ranks_from_scores,
+    ranks_from_sets,
     top_from_scores,
 )
 from random_duels import random_ranks, ranks_of_rows
@@ -182,3 +189,132 @@ def test_lists_may_be_filled_up_with_nothing():
         ranks_from_lists([[None, "a"]], ["a", "b"])
     with pytest.raises(ValueError, match=r"row 0 holds \['a', 'b'\], classes are"):
         ranks_from_lists([["c", ["a", "b"]]], ["a", "b", "c"])
+
+
+NAMES = ["d", "a", "c", "b", "e"]
+
+
+def dense(ranks):
+    """The array that sparse ranks stand for."""
+    assert isinstance(ranks, csr_array)
+    assert ranks.dtype == np.float64
+    assert ranks.has_sorted_indices
+    array = np.full(ranks.shape, nan)
+    entries = ranks.tocoo()
+    array[entries.row, entries.col] = entries.data
+    return array
+
+
+some_labels = st.lists(st.sampled_from(NAMES), unique=True)
+
+
+@given(rows=st.lists(some_labels, min_size=1), data=st.data())
+def test_choices_place_what_was_shown(rows, data):
+    picked = [data.draw(st.sampled_from([None, *row])) for row in rows]
+    ranks = ranks_from_choices(rows, picked, NAMES)
+    for row, shown in enumerate(rows):
+        for code, label in enumerate(NAMES):
+            expected = nan
+            if picked[row] is not None and label in shown:
+                expected = 1 if label == picked[row] else 2
+            np.testing.assert_equal(ranks[row, code], expected)
+    np.testing.assert_array_equal(
+        dense(ranks_from_choices(rows, picked, NAMES, sparse=True)), ranks
+    )
+    mask = np.array([[label in shown for label in NAMES] for shown in rows])
+    np.testing.assert_array_equal(ranks_from_choices(mask, picked, NAMES), ranks)
+    filled = np.array([[*shown, *[None] * (5 - len(shown))][::-1] for shown in rows], dtype=object)
+    np.testing.assert_array_equal(ranks_from_choices(filled, picked, NAMES), ranks)
+    np.testing.assert_array_equal(ranks_from_choices(map(set, rows), picked, NAMES), ranks)
+
+
+@given(rows=st.lists(some_labels))
+def test_sparse_lists_and_sets_are_the_dense_ones(rows):
+    lists = ranks_from_lists(rows, NAMES)
+    np.testing.assert_array_equal(dense(ranks_from_lists(rows, NAMES, sparse=True)), lists)
+    sets = ranks_from_sets(map(set, rows), NAMES)
+    np.testing.assert_array_equal(sets, np.where(np.isnan(lists), nan, 1))
+    np.testing.assert_array_equal(dense(ranks_from_sets(rows, NAMES, sparse=True)), sets)
+
+
+def test_pairs_are_choices_between_two():
+    winners, losers = ["a", "c", "a"], np.array(["b", "a", "e"])
+    ranks = ranks_from_pairs(winners, losers, NAMES)
+    shown = list(zip(winners, losers, strict=True))
+    np.testing.assert_array_equal(ranks, ranks_from_choices(shown, winners, NAMES))
+    np.testing.assert_array_equal(
+        dense(ranks_from_pairs(winners, losers, NAMES, sparse=True)), ranks
+    )
+
+
+def test_labels_of_choices_may_be_numbers_or_booleans():
+    shown = np.array([[3, 1, nan], [2, nan, 3]])
+    ranks = ranks_from_choices(shown, pd.Series([1, 3]), classes=range(4))
+    np.testing.assert_array_equal(ranks, [[nan, 1, nan, 2], [nan, nan, 2, 1]])
+    np.testing.assert_array_equal(
+        ranks_from_choices(np.array([[True, False]]), [True], classes=[False, True]), [[2, 1]]
+    )
+    np.testing.assert_array_equal(
+        ranks_from_choices([["a", "b"], ["a", "b"]], ["a", nan], ["a", "b"]), [[1, 2], [nan, nan]]
+    )
+    missing = pd.array(["a", None], dtype="string")
+    np.testing.assert_array_equal(
+        ranks_from_choices([["a", "b"], ["a", "b"]], missing, ["a", "b"]), [[1, 2], [nan, nan]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("shown", "picked", "message"),
+    [
+        ([["a"], ["b", "c"]], ["a", "e"], "row 1 picks 'e', shown are ['b', 'c']."),
+        ([["a"], ["b", "z"]], ["a", "b"], "shown must hold labels of classes; row 1 holds 'z'"),
+        ([["a"], ["b", "c"]], ["a", "z"], "picked must hold labels of classes; row 1 holds 'z'"),
+        ([["a"], ["b", "c", "b"]], ["a", "b"], "shown must name a label once; row 1 repeats 'b'."),
+        ([["a"], ["b", "c"]], ["a"], "picked must hold one label per row of shown: 2, got 1."),
+        ([["a"]], np.array([["a", "b"]]), "picked must hold one label per row, got shape (1, 2)."),
+        ([[["a"]]], ["a"], "row 0 holds ['a'], classes are ['d', 'a', 'c', 'b', 'e']."),
+    ],
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_bad_choices(shown, picked, message, sparse):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ranks_from_choices(shown, picked, NAMES, sparse=sparse)
+
+
+@pytest.mark.parametrize(
+    ("winners", "losers", "message"),
+    [
+        (["a", "b"], ["b", "b"], "losers must differ from winners; row 1 holds 'b' in both."),
+        (["a", None], ["b", "a"], "winners must hold labels of classes; row 1 holds None"),
+        (["a"], ["z"], "losers must hold labels of classes; row 0 holds 'z'"),
+        (["a"], ["b", "c"], "losers must hold one label per row of winners: 1, got 2."),
+    ],
+)
+def test_bad_pairs(winners, losers, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ranks_from_pairs(winners, losers, NAMES)
+
+
+def test_bad_sets():
+    with pytest.raises(TypeError, match="sets must hold one list of labels per row; row 1 is 'ab'"):
+        ranks_from_sets([["a"], "ab"], NAMES)
+    with pytest.raises(
+        TypeError, match="sets must be a sequence of lists of labels, got DataFrame"
+    ):
+        ranks_from_sets(pd.DataFrame([["a", "b"]]), NAMES)
+    with pytest.raises(ValueError, match="sets must name a label once; row 0 repeats 'a'"):
+        ranks_from_sets([["a", "a"]], NAMES)
+
+
+def test_of_many_classes_only_a_few_are_told():
+    with pytest.raises(ValueError, match=r"classes are \[0, 1, .*, 9, …\] \(1000 labels\)\.$"):
+        ranks_from_sets([[1000]], range(1000))
+
+
+def test_sparse_ranks_need_no_array_of_all_labels():
+    """An array of 30,000 rows and 100,000 labels would have 24 GB."""
+    shown = np.arange(90_000).reshape(-1, 3)
+    ranks = ranks_from_choices(shown, shown[:, 1], range(100_000), sparse=True)
+    assert ranks.shape == (30_000, 100_000)
+    np.testing.assert_array_equal(ranks.indices, shown.ravel())
+    np.testing.assert_array_equal(ranks.data, np.tile([2, 1, 2], 30_000))

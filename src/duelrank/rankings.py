@@ -6,9 +6,13 @@
 
 A ranking is *partial* when it leaves labels out. A label without a place is NaN in
 (float) ranks and NaN in scores; in an order the places left over at the end of a row
-hold −1.
+hold −1. In *sparse* ranks the places are the stored entries: a label whose entry is not stored
+has no place.
 
-Every function takes (n, K) arrays, or (K,) for a single row, and returns the same form.
+Functions between the three forms take (n, K) arrays, or (K,) for a single row, and return the same
+form. What people did becomes partial ranks: `ranks_from_lists` (the best few), `ranks_from_choices`
+(one picked among those shown), `ranks_from_pairs` (one preferred to another) and `ranks_from_sets`
+(several right ones).
 
 >>> import numpy as np
 >>> ranks_from_scores([0.2, 0.7, 0.1])
@@ -21,11 +25,13 @@ array([ 2., nan,  1.])
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.utils import column_or_1d
 
 __all__ = [
@@ -35,12 +41,16 @@ __all__ = [
     "is_full",
     "order_from_ranks",
     "order_from_scores",
+    "ranks_from_choices",
     "ranks_from_lists",
     "ranks_from_order",
+    "ranks_from_pairs",
     "ranks_from_scores",
+    "ranks_from_sets",
 ]
 
 NO_LABEL = -1
+MOST_LABELS_TOLD = 10
 
 
 def ranks_from_scores(scores: ArrayLike) -> NDArray[Any]:
@@ -128,7 +138,9 @@ def ranks_from_order(order: ArrayLike, n_classes: int | None = None) -> NDArray[
     return _ranks_from_order(codes, n_classes)
 
 
-def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDArray[np.float64]:
+def ranks_from_lists(
+    lists: Iterable[Sequence[Any]], classes: ArrayLike, *, sparse: bool = False
+) -> Any:
     """Turn lists of labels into partial ranks.
 
     Parameters
@@ -138,11 +150,13 @@ def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDAr
         and NaN at the end of a list, which fill up the rows of a table, are no labels.
     classes : array-like of shape (K,)
         All labels, in the order of the columns of the result.
+    sparse : bool, default=False
+        Whether to return sparse ranks, for many labels.
 
     Returns
     -------
-    ranks : ndarray of shape (n, K)
-        Floats; NaN for a label that is not in the list.
+    ranks : ndarray of float or csr_array, of shape (n, K)
+        NaN, or no stored entry, for a label that is not in the list.
 
     Examples
     --------
@@ -150,31 +164,153 @@ def ranks_from_lists(lists: Iterable[Sequence[Any]], classes: ArrayLike) -> NDAr
     array([[ 2.,  1., nan],
            [nan, nan,  1.]])
     """
-    column = _code_of(classes)
-    if isinstance(lists, str) or hasattr(lists, "columns"):
-        rows_hint = "; pass its rows, to_numpy()" if hasattr(lists, "to_numpy") else ""
-        raise TypeError(
-            f"lists must be a sequence of lists of labels, got {type(lists).__name__}{rows_hint}."
+    code_of = _code_of(classes)
+    rows, codes, n_rows = _entries(lists, code_of, "lists", in_order=True)
+    first = np.searchsorted(rows, np.arange(n_rows))
+    places = np.arange(len(rows)) - first[rows] + 1
+    return _partial_ranks(rows, codes, places, (n_rows, len(code_of)), sparse)
+
+
+def ranks_from_choices(
+    shown: ArrayLike | Iterable[Collection[Any]],
+    picked: ArrayLike,
+    classes: ArrayLike,
+    *,
+    sparse: bool = False,
+) -> Any:
+    """Turn choices into partial ranks: some labels were shown, and one of them was picked.
+
+    The picked label gets place 1, the other ones shown share place 2, and labels that were not
+    shown have no place. Nothing is known about these, so fit a ranker with ``unplaced="unknown"``.
+
+    Parameters
+    ----------
+    shown : iterable of collections of labels, array-like of shape (n, m), or of bool, (n, K)
+        The labels shown in each row, in any order; None and NaN are no labels. A boolean array
+        tells which of the classes were shown (unless the classes are booleans themselves).
+    picked : array-like of shape (n,)
+        The label picked in each row, one of those shown. None or NaN if nothing was picked: then
+        the row places no label.
+    classes : array-like of shape (K,)
+        All labels, in the order of the columns of the result.
+    sparse : bool, default=False
+        Whether to return sparse ranks, for many labels.
+
+    Returns
+    -------
+    ranks : ndarray of float or csr_array, of shape (n, K)
+        NaN, or no stored entry, for a label that was not shown.
+
+    Examples
+    --------
+    >>> shown = [["a", "b", "d"], ["c", "d"], ["a", "c"]]
+    >>> ranks_from_choices(shown, ["b", "c", None], classes=["a", "b", "c", "d"])
+    array([[ 2.,  1., nan,  2.],
+           [nan, nan,  1.,  2.],
+           [nan, nan, nan, nan]])
+    """
+    code_of = _code_of(classes)
+    rows, codes, n_rows = _entries(shown, code_of, "shown")
+    labels = _one_a_row(picked, "picked")
+    _check_lengths("picked", len(labels), "shown", n_rows)
+    choice = _codes(labels, code_of)
+    for row in np.flatnonzero(choice == NO_LABEL).tolist():
+        if not is_missing(labels[row]):
+            _refuse_label("picked", row, labels[row], code_of)
+    is_picked = codes == choice[rows]
+    has_picked = np.zeros(n_rows, dtype=bool)
+    has_picked[rows[is_picked]] = True
+    not_shown = np.flatnonzero((choice != NO_LABEL) & ~has_picked)
+    if len(not_shown):
+        row = int(not_shown[0])
+        names = list(code_of)
+        raise ValueError(
+            f"picked must be among the labels shown; row {row} picks {labels[row]!r}, "
+            f"shown are {_some([names[code] for code in codes[rows == row]])}."
         )
-    rows = list(lists)
-    for row, labels in enumerate(rows):
-        if isinstance(labels, (str, set, frozenset, dict)) or not isinstance(labels, Iterable):
-            raise TypeError(
-                f"lists must hold one list of labels per row, best first; row {row} is {labels!r}."
-            )
-    ranks = np.full((len(rows), len(column)), np.nan)
-    for row, labels in enumerate(rows):
-        for place, label in enumerate(_without_end(labels), start=1):
-            code = column.get(label) if isinstance(label, Hashable) else None
-            if code is None:
-                raise ValueError(
-                    f"lists must hold labels of classes; row {row} holds {label!r}, "
-                    f"classes are {list(column)}."
-                )
-            if not np.isnan(ranks[row, code]):
-                raise ValueError(f"lists must name a label once; row {row} repeats {label!r}.")
-            ranks[row, code] = place
-    return ranks
+    told = choice[rows] != NO_LABEL
+    places = np.where(is_picked, 1, 2)[told]
+    return _partial_ranks(rows[told], codes[told], places, (n_rows, len(code_of)), sparse)
+
+
+def ranks_from_pairs(
+    winners: ArrayLike, losers: ArrayLike, classes: ArrayLike, *, sparse: bool = False
+) -> Any:
+    """Turn preferences into partial ranks: one label was preferred to another one.
+
+    The winner gets place 1 and the loser place 2. Nothing is known about the other labels, so fit a
+    ranker with ``unplaced="unknown"``.
+
+    Parameters
+    ----------
+    winners, losers : array-like of shape (n,)
+        The label that was preferred in each row, and the one that it was preferred to.
+    classes : array-like of shape (K,)
+        All labels, in the order of the columns of the result.
+    sparse : bool, default=False
+        Whether to return sparse ranks, for many labels.
+
+    Returns
+    -------
+    ranks : ndarray of float or csr_array, of shape (n, K)
+        NaN, or no stored entry, for all labels but two.
+
+    Examples
+    --------
+    >>> ranks_from_pairs(["a", "c"], ["b", "a"], classes=["a", "b", "c"])
+    array([[ 1.,  2., nan],
+           [ 2., nan,  1.]])
+    """
+    code_of = _code_of(classes)
+    ahead, behind = _one_a_row(winners, "winners"), _one_a_row(losers, "losers")
+    _check_lengths("losers", len(behind), "winners", len(ahead))
+    pairs = np.stack([_codes(ahead, code_of), _codes(behind, code_of)], axis=1)
+    for name, labels, codes in (("winners", ahead, pairs[:, 0]), ("losers", behind, pairs[:, 1])):
+        unknown = np.flatnonzero(codes == NO_LABEL)
+        if len(unknown):
+            _refuse_label(name, int(unknown[0]), labels[unknown[0]], code_of)
+    equal = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if len(equal):
+        row = int(equal[0])
+        raise ValueError(
+            f"losers must differ from winners; row {row} holds {ahead[row]!r} in both."
+        )
+    n_rows = len(ahead)
+    rows, places = np.repeat(np.arange(n_rows), 2), np.tile([1, 2], n_rows)
+    return _partial_ranks(rows, pairs.ravel(), places, (n_rows, len(code_of)), sparse)
+
+
+def ranks_from_sets(
+    sets: ArrayLike | Iterable[Collection[Any]], classes: ArrayLike, *, sparse: bool = False
+) -> Any:
+    """Turn sets of right labels into partial ranks: all labels of a set share place 1.
+
+    All other labels are meant to come behind, so fit a ranker with ``unplaced="behind"``.
+
+    Parameters
+    ----------
+    sets : iterable of collections of labels, array-like of shape (n, m), or of bool, (n, K)
+        The right labels of each row, in any order; None and NaN are no labels. A boolean array
+        tells which of the classes are right (unless the classes are booleans themselves).
+    classes : array-like of shape (K,)
+        All labels, in the order of the columns of the result.
+    sparse : bool, default=False
+        Whether to return sparse ranks, for many labels.
+
+    Returns
+    -------
+    ranks : ndarray of float or csr_array, of shape (n, K)
+        NaN, or no stored entry, for a label that is not in the set.
+
+    Examples
+    --------
+    >>> ranks_from_sets([{"a", "c"}, {"b"}], classes=["a", "b", "c"])
+    array([[ 1., nan,  1.],
+           [nan,  1., nan]])
+    """
+    code_of = _code_of(classes)
+    rows, codes, n_rows = _entries(sets, code_of, "sets")
+    return _partial_ranks(rows, codes, np.ones(len(rows)), (n_rows, len(code_of)), sparse)
 
 
 def codes_from_labels(
@@ -222,12 +358,15 @@ def refuse_missing(labels: NDArray[Any]) -> None:
     """
     if labels.dtype != object:
         return
-    if any(label is None or _is_na(label) or label != label for label in labels.tolist()):
+    if any(map(is_missing, labels.tolist())):
         raise ValueError("y contains NaN or None; every row needs a label.")
 
 
-def _is_na(label: Any) -> bool:
-    return type(label).__name__ in ("NAType", "NaTType")
+def is_missing(label: Any) -> bool:
+    """Tell whether this stands for no label: None, NaN, or pandas' NA."""
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, Hashable) and bool(label != label)
 
 
 def check_ranks(
@@ -370,12 +509,135 @@ def _code_of(classes: ArrayLike) -> dict[Any, int]:
     return code_of
 
 
-def _without_end(labels: Iterable[Any]) -> list[Any]:
-    """Return labels without the None and NaN behind the last of them."""
-    row = list(labels)
-    while row and (row[-1] is None or (isinstance(row[-1], float) and row[-1] != row[-1])):
-        row.pop()
-    return row
+def _some(labels: Iterable[Any]) -> str:
+    """Show labels; of many, only the first ones."""
+    names = list(labels)
+    if len(names) <= MOST_LABELS_TOLD:
+        return str(names)
+    return f"{str(names[:MOST_LABELS_TOLD])[:-1]}, …] ({len(names)} labels)"
+
+
+def _refuse_label(name: str, row: int, label: Any, code_of: dict[Any, int]) -> None:
+    raise ValueError(
+        f"{name} must hold labels of classes; row {row} holds {label!r}, "
+        f"classes are {_some(code_of)}."
+    )
+
+
+def _entries(
+    collections: Any, code_of: dict[Any, int], name: str, *, in_order: bool = False
+) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
+    """Return the labels of all rows, one after another: their rows, their codes; and n.
+
+    If they are in order, None and NaN are allowed at the end of a row only; otherwise anywhere.
+    """
+    if isinstance(collections, (str, bytes)) or hasattr(collections, "columns"):
+        rows_hint = "; pass its rows, to_numpy()" if hasattr(collections, "to_numpy") else ""
+        raise TypeError(
+            f"{name} must be a sequence of lists of labels, got {type(collections).__name__}"
+            f"{rows_hint}."
+        )
+    if not in_order and _is_mask(collections, code_of):
+        rows, codes = np.nonzero(collections)
+        return rows, codes, len(collections)
+    lists = _rows_of_labels(collections, name, in_order)
+    rows = np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), np.intp, len(lists)))
+    labels = list(chain.from_iterable(lists))
+    codes = _codes(labels, code_of)
+    known = codes != NO_LABEL
+    last = np.full(len(lists), NO_LABEL)  # where the last label of each row is
+    last[rows[known]] = np.flatnonzero(known)
+    for entry in np.flatnonzero(~known).tolist():
+        is_gap = in_order and entry < last[rows[entry]]
+        if is_gap or not is_missing(labels[entry]):
+            _refuse_label(name, int(rows[entry]), labels[entry], code_of)
+    rows, codes = rows[known], codes[known]
+    _refuse_repeats(rows, codes, name, code_of)
+    return rows, codes, len(lists)
+
+
+def _is_mask(collections: Any, code_of: dict[Any, int]) -> bool:
+    """Tell whether this is a boolean array with a column for every class."""
+    return (
+        isinstance(collections, np.ndarray)
+        and collections.dtype == bool
+        and collections.shape[1:] == (len(code_of),)
+        and not any(isinstance(label, bool) for label in code_of)
+    )
+
+
+def _rows_of_labels(collections: Any, name: str, in_order: bool) -> list[Collection[Any]]:
+    if isinstance(collections, np.ndarray) and collections.ndim == 2:
+        rows: list[Any] = collections.tolist()
+    else:
+        rows = list(collections)
+        refused = (str, bytes, dict, set, frozenset) if in_order else (str, bytes, dict)
+        for row, labels in enumerate(rows):
+            if isinstance(labels, refused) or not isinstance(labels, Iterable):
+                best_first = ", best first" if in_order else ""
+                raise TypeError(
+                    f"{name} must hold one list of labels per row{best_first}; row {row} is "
+                    f"{labels!r}."
+                )
+    return [labels if hasattr(labels, "__len__") else list(labels) for labels in rows]
+
+
+def _one_a_row(labels: Any, name: str) -> list[Any]:
+    # A list stays as it is: an array would turn NaN among texts into the text "nan".
+    if isinstance(labels, (list, tuple)):
+        return list(labels)
+    column = np.asarray(labels)
+    if column.ndim != 1:
+        raise ValueError(f"{name} must hold one label per row, got shape {column.shape}.")
+    return column.tolist()
+
+
+def _check_lengths(name: str, n_labels: int, other: str, n_rows: int) -> None:
+    if n_labels != n_rows:
+        raise ValueError(
+            f"{name} must hold one label per row of {other}: {n_rows}, got {n_labels}."
+        )
+
+
+def _codes(labels: list[Any], code_of: dict[Any, int]) -> NDArray[np.intp]:
+    """Return the codes of labels, −1 for those that are none of the classes."""
+    try:
+        return np.fromiter(map(code_of.get, labels, repeat(NO_LABEL)), np.intp, len(labels))
+    except TypeError:  # some are of a type that cannot be looked up
+        hashable = [label if isinstance(label, Hashable) else None for label in labels]
+        return np.array([code_of.get(label, NO_LABEL) for label in hashable], dtype=np.intp)
+
+
+def _refuse_repeats(
+    rows: NDArray[np.intp], codes: NDArray[np.intp], name: str, code_of: dict[Any, int]
+) -> None:
+    """Raise if a row names a label twice."""
+    n_classes = len(code_of)
+    cells = np.sort(rows * n_classes + codes)
+    twice = np.flatnonzero(cells[1:] == cells[:-1])
+    if len(twice):
+        row, code = divmod(int(cells[twice[0]]), n_classes)
+        raise ValueError(
+            f"{name} must name a label once; row {row} repeats {list(code_of)[code]!r}."
+        )
+
+
+def _partial_ranks(
+    rows: NDArray[np.intp],
+    codes: NDArray[np.intp],
+    places: NDArray[Any],
+    shape: tuple[int, int],
+    sparse: bool,
+) -> Any:
+    """Write the places of labels as ranks; the rows are in order, and no label is there twice."""
+    if not sparse:
+        ranks = np.full(shape, np.nan)
+        ranks[rows, codes] = places
+        return ranks
+    ends = np.searchsorted(rows, np.arange(shape[0] + 1))
+    stored = csr_array((places.astype(np.float64), codes, ends), shape=shape)
+    stored.sort_indices()
+    return stored
 
 
 def _order_from_scores(scores: NDArray[Any]) -> NDArray[np.intp]:

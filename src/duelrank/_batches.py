@@ -1,7 +1,8 @@
-"""Batches: rows in memory that are handled together, so that their margins fit in memory."""
+"""Batches: rows that are handled together, so that they fit in memory; and how large that is."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 # An engine may have a cost per call, so it is asked for the margins of many rows at once.
@@ -39,3 +40,11 @@ def margin_batches(n_rows: int, n_classes: int, most_bytes: int | None = None) -
     """
     most_bytes = MARGIN_BATCH_BYTES if most_bytes is None else most_bytes
     return batches(n_rows, most_bytes // (8 * n_classes * n_classes))
+
+
+def bytes_of_memory() -> float:
+    """Return how many bytes of memory this machine has; infinity where it does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

@@ -10,13 +10,13 @@ margins from it.
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from duelrank._batches import bytes_of_memory
 from duelrank._pairs import n_pairs, pairs
 from duelrank.duels._protocol import is_finite_array
 from duelrank.duels.logistic._batch import Floats
@@ -104,7 +104,7 @@ class KeptDuels(NamedTuple):
         """
         shape = n_pairs(self.n_classes), self.n_features
         n_bytes = shape[0] * shape[1] * self.row_coef.itemsize
-        if n_bytes > _bytes_of_memory() / 2:
+        if n_bytes > bytes_of_memory() / 2:
             raise MemoryError(
                 f"coef_ would be {shape[0]} x {shape[1]} numbers, {n_bytes / 1e9:.0f} GB, more "
                 "than half of the memory of this machine; margins and rankings are computed "
@@ -222,11 +222,3 @@ def _are_numbers(values: Any, shape: tuple[int, ...], stop: int, increasing: boo
         and bool(np.all((values >= 0) & (values < stop)))
         and not (increasing and np.any(np.diff(values) <= 0))
     )
-
-
-def _bytes_of_memory() -> float:
-    """Return how many bytes of memory this machine has, as far as it tells."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")

@@ -123,7 +123,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like with n rows
             Query points.
-        y : array-like of shape (n,) or (n, K)
+        y : array-like of shape (n,) or (n, K), or sparse of shape (n, K)
             Labels, or ranks; of these only the pairs of labels count whose order a row tells, with
             labels left out taken as `unplaced` says (by "auto" as unknown if fit saw gaps, else by
             what these rows look like). Columns of an array are in the order of fit,

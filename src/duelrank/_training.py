@@ -1,27 +1,39 @@
 """What a ranker learns from, out of the y that users give.
 
-`encode` turns labels, top-m lists or rankings into a `TrainingSet`: codes, or ranks whose columns
-follow the sorted labels. `encode_blocks` does the same for rows that come in blocks.
+`encode` turns labels, top-m lists, choices or rankings into a `TrainingSet`: codes, or ranks, dense
+or sparse, whose columns follow the sorted labels. `encode_blocks` does the same for rows that come
+in blocks.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
+from duelrank._batches import bytes_of_memory
 from duelrank._parameters import check_choice
 from duelrank._rank_columns import column_names, is_ranks, ranks_by_label
 from duelrank._sklearn import has_wrapped_fit
 from duelrank.blocks import LabeledBlocks, in_blocks
-from duelrank.feedback import UNPLACED, as_ranks, check_feedback, reveals_nothing, single_labels
-from duelrank.rankings import codes_from_labels, refuse_missing
+from duelrank.feedback import (
+    UNPLACED,
+    SparseRanks,
+    as_ranks,
+    check_feedback,
+    check_sparse_feedback,
+    is_ambiguous,
+    reveals_nothing,
+    single_labels,
+)
+from duelrank.rankings import as_rows, codes_from_labels, refuse_missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +47,9 @@ class TrainingSet:
     ----------
     X : array, dataframe or sparse matrix with n rows, or LabeledBlocks
         The points. Blocks bring their labels and weights along.
-    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K), or None
-        Codes if every row tells one label, else ranks in which equal ones and NaN say nothing. None
-        if X comes in blocks.
+    feedback : ndarray of int, of shape (n,), or of float, of shape (n, K), or SparseRanks, or None
+        Codes if every row tells one label, else ranks in which equal ones and NaN say nothing, or
+        sparse ranks if y was sparse. None if X comes in blocks.
     classes : ndarray of shape (K,)
         The labels, sorted.
     rank_columns : ndarray of shape (K,)
@@ -49,17 +61,33 @@ class TrainingSet:
     """
 
     X: Any
-    feedback: NDArray[Any] | None
+    feedback: NDArray[Any] | SparseRanks | None
     classes: NDArray[Any]
     rank_columns: NDArray[Any]
     unplaced: str = "behind"
     n_silent_rows: int = 0
 
     @property
+    def dense_feedback(self) -> NDArray[Any] | None:
+        """The feedback with sparse ranks made dense, or an error if they would fill the memory."""
+        if not isinstance(self.feedback, SparseRanks):
+            return self.feedback
+        n_rows, n_classes = self.feedback.shape
+        n_bytes = 8 * n_rows * n_classes
+        if n_bytes > bytes_of_memory() / 2:
+            raise ValueError(
+                f"y is sparse, and as an array of {n_rows} rows and {n_classes} labels it would "
+                f"have {n_bytes / 2**30:.0f} GiB, more than half of the memory; take an engine "
+                "that learns from sparse ranks, DuelRanker(AnchoredDuels()), or fewer rows."
+            )
+        return self.feedback.dense()
+
+    @property
     def ranks(self) -> NDArray[np.float64]:
-        """The feedback of rows in memory as ranks, also if it is codes."""
-        assert self.feedback is not None
-        return as_ranks(self.feedback, len(self.classes))
+        """The feedback of rows in memory as ranks, also if it is codes or sparse."""
+        feedback = self.dense_feedback
+        assert feedback is not None
+        return as_ranks(feedback, len(self.classes))
 
 
 def encode(ranker: Any, X: Any, y: Any) -> TrainingSet:
@@ -72,7 +100,7 @@ def encode(ranker: Any, X: Any, y: Any) -> TrainingSet:
         all labels in the order of the columns of ranks.
     X : array-like with n rows
         The points.
-    y : array-like of shape (n,) or (n, K)
+    y : array-like of shape (n,) or (n, K), or sparse of shape (n, K)
         Labels, or ranks. The columns of a dataframe name the labels; otherwise they are 0..K−1.
     """
     unplaced, classes = ranker.unplaced, ranker.classes
@@ -82,6 +110,11 @@ def encode(ranker: Any, X: Any, y: Any) -> TrainingSet:
     check_choice("unplaced", unplaced, UNPLACED)
     if is_ranks(y):
         return _encode_ranks(ranker, X, y, unplaced, classes)
+    if issparse(y):
+        raise ValueError(
+            "y must have a column for every label, at least two, if it is sparse; got shape "
+            f"{getattr(y, 'shape', ())}."
+        )
     _refuse_lists(y)
     y = column_or_1d(y, warn=True)
     refuse_missing(y)
@@ -166,30 +199,59 @@ def _encode_ranks(ranker: Any, X: Any, y: Any, unplaced: str, classes: Any) -> T
     if columns is None:
         columns = np.arange(np.shape(y)[1])
     labels, order = _sorted_labels(columns, name)
-    y = ranks_by_label(y, labels[np.argsort(order)], name="y")
+    told = (_read_sparse if issparse(y) else _read_dense)(y, labels, order, unplaced)
+    n_silent = int(np.count_nonzero(told.silent))
+    if n_silent == len(told.silent):
+        raise ValueError(
+            "y must place one label ahead of another in at least one row; no row does"
+            f"{', labels without a place being anywhere' if told.unplaced == 'unknown' else ''}."
+        )
+    stacklevel = 4 + has_wrapped_fit(ranker)
+    if n_silent:
+        warnings.warn(
+            f"{n_silent} of {len(told.silent)} rows of y place no label ahead of another and say "
+            "nothing.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    columns = labels[np.argsort(order)]
+    return TrainingSet(X, told.feedback, labels, columns, told.unplaced, n_silent)
+
+
+class _Told(NamedTuple):
+    """What rows of ranks say."""
+
+    feedback: NDArray[Any] | SparseRanks
+    unplaced: str
+    silent: NDArray[np.bool_]
+    is_ambiguous: bool
+
+
+def _read_dense(y: Any, labels: NDArray[Any], order: NDArray[np.intp], unplaced: str) -> _Told:
+    places = _as_places(ranks_by_label(y, labels[np.argsort(order)], name="y"))
+    ranks, unplaced = check_feedback(places, unplaced=unplaced, n_classes=len(labels), name="y")
+    ranks = ranks[:, order]
+    codes = single_labels(ranks)
+    feedback = ranks if codes is None else codes
+    return _Told(feedback, unplaced, reveals_nothing(ranks), is_ambiguous(places))
+
+
+def _read_sparse(y: Any, labels: NDArray[Any], order: NDArray[np.intp], unplaced: str) -> _Told:
+    ranks = check_sparse_feedback(y, unplaced=unplaced, n_classes=len(labels), name="y")
+    ranks = ranks.with_columns(order)
+    codes = ranks.single_labels()
+    feedback = ranks if codes is None else codes
+    return _Told(feedback, ranks.unplaced, ranks.reveals_nothing(), ranks.is_ambiguous())
+
+
+def _as_places(y: Any) -> NDArray[np.float64]:
+    """Return ranks as floats, NaN for labels left out."""
     if np.asarray(y).dtype.kind in "OUST" and not _are_numbers(y):
         raise ValueError(
             "y must hold ranks, which are numbers; lists of labels become ranks by "
             "duelrank.rankings.ranks_from_lists(lists, classes)."
         )
-    ranks, unplaced = check_feedback(y, unplaced=unplaced, n_classes=len(labels), name="y")
-    ranks = ranks[:, order]
-    n_silent = int(np.count_nonzero(reveals_nothing(ranks)))
-    if n_silent == len(ranks):
-        raise ValueError(
-            "y must place one label ahead of another in at least one row; no row does"
-            f"{', labels without a place being anywhere' if unplaced == 'unknown' else ''}."
-        )
-    if n_silent:
-        warnings.warn(
-            f"{n_silent} of {len(ranks)} rows of y place no label ahead of another and say "
-            "nothing.",
-            UserWarning,
-            stacklevel=4 + has_wrapped_fit(ranker),
-        )
-    codes = single_labels(ranks)
-    feedback = ranks if codes is None else codes
-    return TrainingSet(X, feedback, labels, labels[np.argsort(order)], unplaced, n_silent)
+    return as_rows(y, "y").astype(np.float64)
 
 
 def _sorted_labels(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:

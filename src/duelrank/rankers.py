@@ -117,8 +117,9 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         - "behind": they come behind all labels that it places, as in a top-m list;
         - "unknown": they are missing by accident and may be anywhere;
         - "auto": "behind" if every row fills the places 1..m, "unknown" if at least a quarter of
-          the rows that leave labels out have gaps, and an error between these. Labels that are
-          missing by accident but numbered anew cannot be told from lists.
+          the rows that leave labels out have gaps, and an error between these. Choices and
+          preferences, and rankings with labels missing that were numbered anew, cannot be told from
+          lists.
     classes : array-like of shape (K,), default=None
         All labels, in the order of the columns of ranks. By default those that y names: the labels
         in it, the columns of a dataframe of ranks, or 0..K−1 for an array of ranks. A label that no
@@ -190,12 +191,15 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             Whatever the engine takes. `LogisticDuels` takes blocks too: a Dask array or dataframe,
             or `duelrank.blocks.RowBlocks` of files; y and weights come in the same blocks then,
             and y holds labels.
-        y : array-like of shape (n,) or (n, K)
+        y : array-like of shape (n,) or (n, K), or sparse of shape (n, K)
             Class labels, at least two different ones; or ranks, one column per label, 1 for the
             best and NaN for labels without a place. Labels at the same place are tied, which says
-            nothing about their duel; `duelrank.rankings.ranks_from_lists` makes ranks of top-m
-            lists. The columns are named by `classes`, by a dataframe, or else 0..K−1. For ranks
-            with NaN, cross-validation needs a splitter, ``cv=KFold(5)``: an int looks into y.
+            nothing about their duel. `duelrank.rankings` makes ranks of top-m lists
+            (`ranks_from_lists`), choices, preferences and sets. The stored entries of sparse ranks
+            are places; all other labels have none. The columns are named by `classes`, by a
+            dataframe, or else 0..K−1. For ranks with NaN, cross-validation needs a splitter,
+            ``cv=KFold(5)``: an int looks into y. Of scikit-learn's functions only searches take
+            sparse y.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows.
         **fit_params : dict
@@ -228,8 +232,10 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         rng = check_random_state(self.random_state)
         label_order = rng.permutation(len(classes))
         self._configure(engine, classes, rng)
+        sparse_or_not = getattr(engine, "takes_sparse_feedback", False)
+        feedback = training.feedback if sparse_or_not else training.dense_feedback
         with fit_of_subestimator(self, engine, "duels"):
-            engine.fit(training.X, training.feedback, len(classes), **metadata)
+            engine.fit(training.X, feedback, len(classes), **metadata)
 
         self.classes_ = classes
         self.unplaced_, self.n_silent_rows_ = training.unplaced, training.n_silent_rows

@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length
 
 from duelrank._rank_columns import is_ranks, ranks_by_label
 from duelrank._sklearn import MetadataRequester, check_sample_weight, predictor_inside
-from duelrank.feedback import check_feedback
+from duelrank.feedback import check_feedback, check_sparse_feedback
 from duelrank.losses import kendall_distance, kendall_tau, kendall_tau_of_known_pairs, top_k_loss
 from duelrank.predictions import predict_ranks
 from duelrank.rankings import check_ranks, codes_from_labels, is_full
@@ -89,7 +90,7 @@ class RankingScorer(MetadataRequester):
             Ranked by its ``decision_function`` or ``predict_proba``.
         X : array-like of shape (n, n_features)
             Query points.
-        y : array-like of shape (n,) or (n, K)
+        y : array-like of shape (n,) or (n, K), or sparse of shape (n, K)
             Labels, which play no part; or the true ranks, in place of `ranks_true`. Their columns
             are named by a dataframe, or else in the order of the ranker's fit.
         ranks_true : array-like of shape (n, K), default=None
@@ -106,6 +107,8 @@ class RankingScorer(MetadataRequester):
                 f"{self!r} needs the true rankings: request them with "
                 "set_score_request(ranks_true=True) and pass params={'ranks_true': ranks}."
             )
+        if issparse(ranks_true):
+            ranks_true = check_sparse_feedback(ranks_true, unplaced="unknown", name=name).dense()
         predicted = predict_ranks(estimator, X)
         ranker = predictor_inside(estimator)
         # The columns of y are in the order of fit; those of metadata follow the sorted labels.

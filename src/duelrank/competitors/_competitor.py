@@ -54,10 +54,10 @@ class Competitor(LabelRanker):
         ----------
         X : array-like of shape (n, n_features)
             The points; whatever the estimator inside takes, if there is one.
-        y : array-like of shape (n,) or (n, K)
+        y : array-like of shape (n,) or (n, K), or sparse of shape (n, K)
             Class labels, at least two different ones; or ranks, one column per label, 1 for the
-            best and NaN for labels without a place. Labels at the same place are tied. The columns
-            are named by `classes`, by a dataframe, or else 0..K−1.
+            best and NaN (or no stored entry) for labels without a place. Labels at the same place
+            are tied. The columns are named by `classes`, by a dataframe, or else 0..K−1.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows.
 

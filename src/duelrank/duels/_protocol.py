@@ -32,6 +32,9 @@ For fitting:
 - ``takes_blocks``, a class attribute, False by default: whether ``fit`` also takes
   `duelrank.blocks.LabeledBlocks` as X. These bring their labels and weights along, and the feedback
   is None.
+- ``takes_sparse_feedback``, a class attribute, False by default: whether ``fit`` also takes
+  `duelrank.feedback.SparseRanks` as feedback, which a ranker makes of sparse y. Other engines get
+  its ``dense()``.
 - ``n_features_in_`` and ``feature_names_in_``: attributes that a ranker takes over.
 - Parameters named ``n_jobs`` and ``random_state``: a ranker or a stack sets them if they are None.
   It also sets a parameter ``verbose``. A ranker translates dictionaries in a ``class_weight`` from
@@ -82,6 +85,7 @@ class Engine(CallbackSupportMixin, BaseEstimator):
     """Parent of the engines of this package: an estimator with callbacks."""
 
     takes_blocks: ClassVar[bool] = False
+    takes_sparse_feedback: ClassVar[bool] = False
 
     # Feedback and the number of labels are arguments of fit, but not metadata that users could
     # route. Sample weights are routed to an engine without a request.

@@ -75,7 +75,7 @@ def test_rare_labels():
 def test_rankers_can_learn_from_more_than_labels():
     ranks = np.where(Y[:, np.newaxis] == np.arange(3), 1.0, np.nan)
     ranks[np.arange(150), (Y + 1) % 3] = 2
-    duels = DuelRanker(random_state=0)
+    duels = DuelRanker(unplaced="behind", random_state=0)
     rankers = {"by lists": duels, "by labels": duels}
     lists, labels = evaluate(
         rankers, X, Y, feedback={"by lists": ranks}, folds=3, top=2, random_state=0

@@ -344,7 +344,7 @@ def test_scorers_take_left_out_labels_for_what_the_ranker_does(ranked):
     for y, options, meaning, other in (
         (ranks, {"unplaced": "unknown"}, "unknown", "behind"),
         (with_gaps, {"unplaced": "unknown"}, "unknown", "behind"),
-        (lists, {}, "behind", "unknown"),
+        (lists, {"unplaced": "behind"}, "behind", "unknown"),
         (ranks, {"unplaced": "behind"}, "behind", "unknown"),
     ):
         ranker = DuelRanker(random_state=0, **options)

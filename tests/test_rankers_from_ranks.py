@@ -238,9 +238,9 @@ def test_columns_must_be_the_labels(points, ranks):
 def test_missing_integers_are_labels_left_out(points, ranks):
     lists = np.where(ranks <= 2, ranks, np.nan)
     frame = pd.DataFrame(lists, columns=list("abcde"))
-    nullable = DuelRanker(random_state=0).fit(points, frame.astype("Int64"))
-    plain = DuelRanker(random_state=0).fit(points, frame)
-    assert nullable.unplaced_ == "behind"
+    ranker = DuelRanker(unplaced="behind", random_state=0)
+    nullable = clone(ranker).fit(points, frame.astype("Int64"))
+    plain = clone(ranker).fit(points, frame)
     np.testing.assert_array_equal(nullable.predict_ranks(points), plain.predict_ranks(points))
 
 
@@ -266,3 +266,23 @@ def test_top_k_accuracy_is_for_labels(points, ranks):
     ranker = DuelRanker(random_state=0).fit(points, ranks)
     with pytest.raises(ValueError, match=r"^TopKScorer\(k=2\) measures labels, but y holds ranks"):
         top_k_scorer(2)(ranker, points, ranks)
+
+
+def test_auto_says_what_it_took_short_rankings_for(points, ranks):
+    """Lists and choices look alike; a label alone, and labels that are all tied, are clear."""
+    lists = np.where(ranks <= 2, ranks, np.nan)
+    choices = np.where(ranks <= 3, np.minimum(ranks, 2), np.nan)
+    one_list = np.where(np.arange(N)[:, np.newaxis] == 7, lists, ranks)
+    for y in (lists, choices, one_list, pd.DataFrame(lists)):
+        ranker = DuelRanker(random_state=0)
+        with pytest.warns(UserWarning, match=r"^Labels that rows .* Say unplaced='behind'") as told:
+            ranker.fit(points, y)
+        assert [warning.filename for warning in told] == [__file__]
+        assert ranker.unplaced_ == "behind"
+        for unplaced in ("behind", "unknown"):  # and no warning
+            DuelRanker(unplaced=unplaced, random_state=0).fit(points, y)
+    labels = np.where(ranks == 1, 1, np.nan)
+    sets = np.where(ranks <= 2, 1, np.nan)
+    with_gaps = np.where((ranks == 1) | (ranks == 3), ranks, np.nan)
+    for y in (labels, sets, ranks, with_gaps, ranks.argmin(axis=1)):
+        DuelRanker(random_state=0).fit(points, y)  # and no warning

@@ -35,6 +35,12 @@ from duelrank.feedback import (
 )
 from duelrank.rankings import as_rows, codes_from_labels, refuse_missing
 
+BEHIND_IS_A_GUESS = (
+    "Labels that rows of y leave out were taken to come behind those that they place, as in top-m "
+    "lists, because no row has a gap between places. Say unplaced='behind' if that is right, or "
+    "unplaced='unknown' if they may be anywhere, as labels not shown in choices and preferences."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
@@ -214,6 +220,8 @@ def _encode_ranks(ranker: Any, X: Any, y: Any, unplaced: str, classes: Any) -> T
             UserWarning,
             stacklevel=stacklevel,
         )
+    if unplaced == "auto" and told.unplaced == "behind" and told.is_ambiguous:
+        warnings.warn(BEHIND_IS_A_GUESS, UserWarning, stacklevel=stacklevel)
     columns = labels[np.argsort(order)]
     return TrainingSet(X, told.feedback, labels, columns, told.unplaced, n_silent)
 

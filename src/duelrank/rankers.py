@@ -119,7 +119,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         - "auto": "behind" if every row fills the places 1..m, "unknown" if at least a quarter of
           the rows that leave labels out have gaps, and an error between these. Choices and
           preferences, and rankings with labels missing that were numbered anew, cannot be told from
-          lists.
+          lists. So "behind" comes with a warning if a row that leaves labels out places one label
+          ahead of another; single labels and sets of tied labels are clear.
     classes : array-like of shape (K,), default=None
         All labels, in the order of the columns of ranks. By default those that y names: the labels
         in it, the columns of a dataframe of ranks, or 0..K−1 for an array of ranks. A label that no

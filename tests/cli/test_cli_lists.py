@@ -74,7 +74,8 @@ def test_fit_learns_from_the_lists(folder):
     points = pa.table({"x": X, "noise": np.cos(37 * np.arange(N))})
     classes = sorted(NAMES)
     first_step = make_preprocessing({"x": "number", "noise": "number"})
-    expected = make_pipeline(first_step, DuelRanker(random_state=0, classes=classes))
+    ranker = DuelRanker(random_state=0, classes=classes, unplaced="behind")
+    expected = make_pipeline(first_step, ranker)
     expected.fit(points, ranks_from_lists(LISTS, classes))
     assert model.classes_.tolist() == classes  # "01" stays "01", and "NA" is a label
     assert np.array_equal(model.decision_function(points), expected.decision_function(points))

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from duelrank import DuelRanker
 from duelrank.evaluation import RareLabelError, baselines, evaluate, rare_labels
+from duelrank.rankings import ranks_from_choices
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"], dtype=object)
@@ -91,3 +92,30 @@ def test_rankers_can_learn_from_more_than_labels():
     assert lists.accuracies.tolist() != labels.accuracies.tolist()
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         evaluate(rankers, X, Y, feedback={"by lists": ranks[:9]}, top=2)
+
+
+@pytest.mark.filterwarnings("ignore:.*place no label ahead of another:UserWarning")
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_choices_are_measured_among_what_was_shown(is_sparse):
+    """Rows in which nothing else was shown do not count; labels that were never seen come last."""
+    y = NAMES[Y]
+    rng = np.random.default_rng(0)
+    shown = [{own, *rng.choice(NAMES, 1), "rose"} if i % 5 else {own} for i, own in enumerate(y)]
+    told = [labels - {"rose"} for labels in shown]
+    ranks = ranks_from_choices(told, y, NAMES, sparse=is_sparse)
+    duels = DuelRanker(classes=NAMES, unplaced="unknown", random_state=0)
+    rankers = {"duels": duels, "labels": LogisticRegression(max_iter=1000)}
+    test = (X, np.append(y[:-1], "tulip"), shown)
+    learned = {"duels": ranks}
+    results = evaluate(rankers, X, y, feedback=learned, test=test, top=1)
+    expected = duels.fit(X, ranks).predict_order(X)
+    first = [next(k for k in row if k in s) for row, s in zip(expected, shown, strict=True)]
+    hits = [a == b for a, b in zip(first, test[1], strict=True)]
+    assert results[0].choice_accuracy == np.mean([hits[i] for i in range(150) if i % 5])
+    assert 0.8 < results[1].choice_accuracy < 1
+    folded, _ = evaluate(rankers, X, y, feedback=learned, shown=shown, folds=3, top=1)
+    assert 0.8 < folded.choice_accuracy <= 1
+    (plain,) = evaluate({"duels": DuelRanker()}, X, y, folds=2, top=1)
+    assert np.isnan(plain.choice_accuracy)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        evaluate(rankers, X, y, shown=shown[:9], top=1)

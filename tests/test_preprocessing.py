@@ -191,3 +191,36 @@ def test_mistakes_in_lists():
             training_data(pa.table({"x": [1, 2], "y": cells}), "y", as_text=False)
     with pytest.raises(TableError, match="target column 'w' is not in the table"):
         training_data(mixed, ["y", "w"], as_text=False)
+
+
+def test_choices_have_labels_that_were_shown():
+    data = pa.table(
+        {
+            "x": [1.0, 2.0, 3.0, 4.0],
+            "left": pa.array([2, 1, 3, 2]),
+            "right": pa.array([1.0, np.nan, 2.0, None]),
+            "picked": pa.array([1, 3, None, 2]),
+        }
+    )
+    picked = training_data(data, "picked", shown=["left", "right"], as_text=False)
+    assert picked.y.tolist() == [1, 3, 2]
+    assert picked.shown == [[2, 1], [3, 1], [2]]  # what was picked is added
+    assert picked.classes == [1, 2, 3]
+    assert picked.lists is None
+    assert picked.notes == ["1 row without a label left out"]
+    np.testing.assert_array_equal(picked.feedback.toarray(), [[1, 2, 0], [2, 0, 1], [0, 1, 0]])
+    assert list(picked.kinds) == ["x"]
+    assert picked.left_out == []
+    with pytest.raises(TableError, match="shown column 'middle' is not in the table"):
+        training_data(data, "picked", shown=["middle"], as_text=False)
+
+
+def test_mistakes_in_what_was_shown():
+    data = pa.table({"x": [1, 2], "y": ["a", "b"], "s": ["b", "a"], "t": [0.5, 1.0], "u": [1, 2]})
+    for shown, sentence in (
+        (["t"], "column 't' must hold labels, but it holds decimals such as 0.5"),
+        (["s", "u"], "one type, but 's' holds text and 'u' holds whole numbers"),
+        (["u"], "the target 'y' must hold labels of the type .* it holds text, and 'u' such as 1"),
+    ):
+        with pytest.raises(TableError, match=sentence):
+            training_data(data, "y", shown=shown, as_text=False)

@@ -17,12 +17,13 @@ regression, which is the paper's baseline, and one logistic regression per label
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -57,6 +58,9 @@ class Result:
         Share of test points whose duels contain a cycle; NaN for rankers without duels.
     fit_seconds, rank_seconds : float
         Mean times to fit a fold and to rank its test points.
+    choice_accuracy : float, default=NaN
+        Share of test points whose label comes before all other labels that were shown; NaN if it is
+        not known what was shown.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Result:
     cycle_share: float
     fit_seconds: float
     rank_seconds: float
+    choice_accuracy: float = float("nan")
 
 
 def baselines(C: float = 1.0, max_iter: int = 1000) -> dict[str, Any]:
@@ -113,7 +118,8 @@ def evaluate(
     y: Any,
     *,
     feedback: Mapping[str, Any] | None = None,
-    test: tuple[Any, Any] | None = None,
+    shown: Sequence[Collection[Any]] | None = None,
+    test: tuple[Any, ...] | None = None,
     folds: int = 5,
     top: int = 5,
     random_state: Any = None,
@@ -132,7 +138,9 @@ def evaluate(
     feedback : mapping of str to array-like with n rows, default=None
         What to fit the rankers with these names to, instead of `y`: for example the (n, K) ranks
         of lists whose first labels are `y`. All rankers are measured by labels.
-    test : tuple of X and y, default=None
+    shown : sequence of n collections of labels, default=None
+        If `y` are choices, the labels among which each of them was picked.
+    test : tuple of X and y, or of X, y and shown, default=None
         Test points and labels. A label that is not in `y` is never ranked, so it counts as wrong.
         By default the training data is cross-validated.
     folds : int, default=5
@@ -154,18 +162,27 @@ def evaluate(
     X = as_indexable(X)
     n_labels = len(np.unique(y))
     check_k(top, n_labels)
-    targets = {name: np.asarray((feedback or {}).get(name, y)) for name in rankers}
-    check_consistent_length(y, *targets.values())
+    targets = {name: (feedback or {}).get(name, y) for name in rankers}
+    targets = {name: t if issparse(t) else np.asarray(t) for name, t in targets.items()}
+    check_consistent_length(y, *targets.values(), *([] if shown is None else [shown]))
     if test is None:
         _check_folds(y, folds)
-    parts = list(_splits(X, y, test, folds, random_state))
+    parts = list(_splits(X, y, shown, test, folds, random_state))
     measured: dict[str, list[_Measurement]] = {name: [] for name in rankers}
-    for train, X_train, X_test, y_test in parts:
+    for train, X_train, tested in parts:
         for name, ranker in rankers.items():
             y_train = targets[name][train]
-            measured[name].append(_measure(clone(ranker), X_train, y_train, X_test, y_test, top))
+            measured[name].append(_measure(clone(ranker), X_train, y_train, tested, top))
             on_step()
     return [_summarise(name, measurements) for name, measurements in measured.items()]
+
+
+class _Tested(NamedTuple):
+    """Points to test on, their labels, and the labels that were shown, if that is known."""
+
+    X: Any
+    y: NDArray[Any]
+    shown: Sequence[Collection[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +194,7 @@ class _Measurement:
     n_points: int
     fit_seconds: float
     rank_seconds: float
+    chose_right: NDArray[np.bool_]  # of the test points where more than one label was shown
 
 
 def _check_folds(y: NDArray[Any], folds: int) -> None:
@@ -193,44 +211,78 @@ def _check_folds(y: NDArray[Any], folds: int) -> None:
 
 
 def _splits(
-    X: Any, y: NDArray[Any], test: tuple[Any, Any] | None, folds: int, random_state: Any
-) -> Iterator[tuple[Any, Any, Any, NDArray[Any]]]:
+    X: Any,
+    y: NDArray[Any],
+    shown: Sequence[Collection[Any]] | None,
+    test: tuple[Any, ...] | None,
+    folds: int,
+    random_state: Any,
+) -> Iterator[tuple[Any, Any, _Tested]]:
     if test is not None:
-        yield slice(None), X, as_indexable(test[0]), np.asarray(test[1])
+        yield slice(None), X, _Tested(as_indexable(test[0]), np.asarray(test[1]), *test[2:])
         return
     splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
     for train, held_out in splitter.split(np.zeros(len(y)), y):
-        yield train, take_rows(X, train), take_rows(X, held_out), y[held_out]
+        shown_there = None if shown is None else [shown[row] for row in held_out]
+        tested = _Tested(take_rows(X, held_out), y[held_out], shown_there)
+        yield train, take_rows(X, train), tested
 
 
-def _measure(
-    ranker: Any, X_train: Any, y_train: Any, X_test: Any, y_test: NDArray[Any], top: int
-) -> _Measurement:
+def _measure(ranker: Any, X_train: Any, y_train: Any, tested: _Tested, top: int) -> _Measurement:
     start = time.perf_counter()
     ranker.fit(X_train, y_train)
     fitted = time.perf_counter()
-    ranks = predict_ranks(ranker, X_test)
+    ranks = predict_ranks(ranker, tested.X)
     ranked = time.perf_counter()
-    places = _places(ranks, ranker.classes_, y_test)
+    code_of = {label: code for code, label in enumerate(np.asarray(ranker.classes_).tolist())}
+    places = _places(ranks, code_of, tested.y)
     n_hits = np.array([np.count_nonzero(places <= k) for k in range(1, top + 1)], dtype=float)
-    predictor, points = unwrap(ranker, X_test)
+    predictor, points = unwrap(ranker, tested.X)
     n_cyclic = np.nan
     if isinstance(predictor, DuelRanker):
         n_cyclic = float(np.count_nonzero(~predictor.tournament(points).is_transitive))
-    return _Measurement(n_hits, n_cyclic, len(y_test), fitted - start, ranked - fitted)
+    return _Measurement(
+        n_hits,
+        n_cyclic,
+        len(tested.y),
+        fitted - start,
+        ranked - fitted,
+        _chose_right(ranks, code_of, places, tested),
+    )
 
 
-def _places(ranks: NDArray[np.int64], classes: Any, y: NDArray[Any]) -> NDArray[np.float64]:
+def _places(
+    ranks: NDArray[np.int64], code_of: dict[Any, int], y: NDArray[Any]
+) -> NDArray[np.float64]:
     """Return the place of each point's own label; infinity if the ranker never saw that label."""
-    code_of = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     codes = np.array([code_of.get(label, -1) for label in y.tolist()], dtype=np.intp)
     places = ranks[np.arange(len(codes)), codes].astype(float)
     return np.where(codes < 0, np.inf, places)
 
 
+def _chose_right(
+    ranks: NDArray[np.int64],
+    code_of: dict[Any, int],
+    places: NDArray[np.float64],
+    tested: _Tested,
+) -> NDArray[np.bool_]:
+    """Tell where a point's own label comes before all others shown, if there were others.
+
+    A label that the ranker never saw comes last.
+    """
+    right = []
+    for row, (own, shown) in enumerate(zip(tested.y.tolist(), tested.shown or [], strict=False)):
+        others = [label for label in shown if label != own]
+        if others:
+            rivals = [ranks[row, code_of[label]] for label in others if label in code_of]
+            right.append(places[row] < min(rivals, default=np.inf))
+    return np.array(right, dtype=bool)
+
+
 def _summarise(name: str, measurements: list[_Measurement]) -> Result:
     hits = np.array([m.n_hits for m in measurements])
     points = np.array([[m.n_points] for m in measurements])
+    chose_right = np.concatenate([m.chose_right for m in measurements])
     return Result(
         name,
         accuracies=hits.sum(axis=0) / points.sum(),
@@ -240,4 +292,5 @@ def _summarise(name: str, measurements: list[_Measurement]) -> Result:
         cycle_share=float(sum(m.n_cyclic for m in measurements) / points.sum()),
         fit_seconds=float(np.mean([m.fit_seconds for m in measurements])),
         rank_seconds=float(np.mean([m.rank_seconds for m in measurements])),
+        choice_accuracy=float(chose_right.mean()) if len(chose_right) else float("nan"),
     )

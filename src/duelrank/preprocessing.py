@@ -1,7 +1,8 @@
 """From a table to training data: which columns are features, and how they become numbers.
 
 `training_data` splits the columns of a table into features and labels. Every row has a label, or
-a *list* of its best labels, best first. `make_preprocessing` makes the scikit-learn
+a *list* of its best labels, best first, or a label that was *picked* among some that were *shown*.
+`make_preprocessing` makes the scikit-learn
 ColumnTransformer that is the first step of a model fitted from the command line:
 
 - numbers, dates and booleans: the median replaces missing values, a second column says where
@@ -27,10 +28,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from duelrank.rankings import ranks_from_lists
+from duelrank.rankings import ranks_from_choices, ranks_from_lists
 from duelrank.tables import TableError, features, is_labelled, kinds_of, labels
 
-__all__ = ["TrainingData", "first_labels", "make_preprocessing", "training_data"]
+__all__ = ["TrainingData", "first_labels", "make_preprocessing", "shown_labels", "training_data"]
 
 MOST_CATEGORIES = 100
 MISSING_CATEGORY = "(missing)"
@@ -54,7 +55,7 @@ class TrainingData:
     X : pyarrow.Table
         The features.
     y : ndarray of shape (n,)
-        The labels; if rows have lists, the first label of each.
+        The labels; if rows have lists, the first label of each; of choices, the labels picked.
     kinds : dict of str to str
         The columns of X and their kinds.
     left_out : list of str
@@ -63,6 +64,8 @@ class TrainingData:
         Remarks for the user: columns left out, rows dropped, suspicious columns.
     lists : list of lists of labels, or None
         All labels of every row, best first, if rows may have several.
+    shown : list of lists of labels, or None
+        The labels that were shown in every row, the picked one among them, if rows are choices.
     """
 
     X: pa.Table
@@ -71,15 +74,19 @@ class TrainingData:
     left_out: list[str]
     notes: list[str]
     lists: list[list[Any]] | None = None
+    shown: list[list[Any]] | None = None
 
     @property
     def classes(self) -> list[Any]:
         """All labels that occur, sorted."""
-        return sorted(set(self.y.tolist()) if self.lists is None else set(chain(*self.lists)))
+        several = self.lists or self.shown
+        return sorted(set(self.y.tolist()) if several is None else set(chain(*several)))
 
     @property
-    def feedback(self) -> NDArray[Any]:
-        """What to learn from: the labels, or the ranks of the lists, a column for each class."""
+    def feedback(self) -> Any:
+        """What to learn from: labels, or ranks with a column for each class, sparse of choices."""
+        if self.shown is not None:
+            return ranks_from_choices(self.shown, self.y, self.classes, sparse=True)
         return self.y if self.lists is None else ranks_from_lists(self.lists, self.classes)
 
 
@@ -88,6 +95,7 @@ def training_data(
     target: str | Sequence[str],
     *,
     as_text: bool,
+    shown: Sequence[str] = (),
     ignore: Collection[str] = (),
     categorical: Collection[str] = (),
 ) -> TrainingData:
@@ -103,6 +111,10 @@ def training_data(
         without a label are dropped.
     as_text : bool
         Whether text may stand for numbers, dates and booleans, as in CSV.
+    shown : sequence of str
+        Columns with the labels that were shown in each row, or one column of lists. Then rows are
+        choices, and the target is a single column with the label that was picked; it need not be
+        among those in the columns.
     ignore : collection of str
         Columns to leave out.
     categorical : collection of str
@@ -116,12 +128,19 @@ def training_data(
     """
     notes: list[str] = []
     targets = [target] if isinstance(target, str) else list(target)
-    for role, names in (("target", targets), ("ignore", ignore), ("categorical", categorical)):
+    roles = {"target": targets, "shown": shown, "ignore": ignore, "categorical": categorical}
+    for role, names in roles.items():
         for name in names:
             if name not in table.column_names:
                 raise TableError(f"{role} column {name!r} is not in the table.")
     has_lists = len(targets) > 1 or _holds_lists(table[targets[0]])
+    if has_lists and shown:
+        raise TableError(
+            "if there are labels that were shown, the target must be one column with the label "
+            f"that was picked; got lists in {_listed(targets)}."
+        )
     lists = _read_lists(table, targets) if has_lists else None
+    others = shown_labels(table, shown) if shown else None
     labelled = is_labelled(table[targets[0]]) if lists is None else np.array(list(map(bool, lists)))
     if not labelled.all():
         table = table.filter(pa.array(labelled))
@@ -130,9 +149,12 @@ def training_data(
         raise TableError(f"no row has a label in {targets[0]!r}.")
     if lists is not None:
         lists = [row for row in lists if row]
+    if others is not None:
+        others = [row for row, stays in zip(others, labelled.tolist(), strict=True) if stays]
     y = labels(targets[0], first_labels(table[targets[0]]))
     _note_labels(y, targets[0], notes)
-    candidates = [n for n in table.column_names if n not in {*targets, *ignore}]
+    choices = None if others is None else _with_picked(others, y, targets[0], shown)
+    candidates = [n for n in table.column_names if n not in {*targets, *shown, *ignore}]
     table = table.select(candidates)
     kinds = kinds_of(table, as_text=as_text, categorical=categorical)
     X = features(table, kinds)
@@ -141,7 +163,38 @@ def training_data(
         raise TableError("the table has no column to learn from besides the target.")
     _note_categories(X, kinds, notes)
     left_out = [name for name in candidates if name not in kinds]
-    return TrainingData(X.select(list(kinds)), y, kinds, left_out, notes, lists)
+    return TrainingData(X.select(list(kinds)), y, kinds, left_out, notes, lists, choices)
+
+
+def shown_labels(table: pa.Table, names: Sequence[str]) -> list[list[Any]]:
+    """Return the labels that were shown in every row.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Its rows are choices.
+    names : sequence of str
+        Columns with labels, or one column with lists of labels. Empty cells are skipped.
+
+    Returns
+    -------
+    shown : list of lists of labels
+        In the order of the columns.
+
+    Examples
+    --------
+    >>> shown_labels(pa.table({"left": ["a", "b"], "right": ["c", None]}), ["left", "right"])
+    [['a', 'c'], ['b']]
+    """
+    shown: list[list[Any]] = [[] for _ in range(len(table))]
+    where = f"the labels shown, in {_listed(list(names))},"
+    for row, _, label in _labels_in(table, list(names), where):
+        if label in shown[row]:
+            raise TableError(
+                f"{where} must name a label once, but row {row} (from 0) repeats {label!r}."
+            )
+        shown[row].append(label)
+    return shown
 
 
 def first_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -217,35 +270,60 @@ def _holds_lists(column: pa.ChunkedArray) -> bool:
 def _read_lists(table: pa.Table, targets: list[str]) -> list[list[Any]]:
     """Return the labels of every row, best first."""
     lists: list[list[Any]] = [[] for _ in range(len(table))]
-    held: dict[str, str] = {}
     where = f"the lists in {_listed(targets)}"
-    for name, rows, places, cells in _cells(table, targets):
-        labelled = is_labelled(cells)
-        values = labels(name, cells.filter(pa.array(labelled)))
-        if len(values):
-            held.setdefault(LABEL_TYPES[values.dtype.kind], name)
-        told = (rows[labelled].tolist(), places[labelled].tolist(), values.tolist())
-        for row, place, label in zip(*told, strict=True):
-            before = lists[row]
-            if len(before) < place:
-                raise TableError(
-                    f"{where} must have no gaps, but row {row} (from 0) has {label!r} at place "
-                    f"{place + 1} and nothing at place {len(before) + 1}."
-                )
-            if label in before:
-                raise TableError(
-                    f"{where} must name a label once, but row {row} (from 0) repeats {label!r}."
-                )
-            before.append(label)
+    for row, place, label in _labels_in(table, targets, where):
+        before = lists[row]
+        if len(before) < place:
+            raise TableError(
+                f"{where} must have no gaps, but row {row} (from 0) has {label!r} at place "
+                f"{place + 1} and nothing at place {len(before) + 1}."
+            )
+        if label in before:
+            raise TableError(
+                f"{where} must name a label once, but row {row} (from 0) repeats {label!r}."
+            )
+        before.append(label)
     if len(targets) > 1 and _are_ranks(lists, len(targets)):
         raise TableError(
             f"{where} hold ranks, one column per label; a target is a column of labels, the best "
             "first: write the label that has rank 1 into the first column, and so on."
         )
+    return lists
+
+
+def _labels_in(table: pa.Table, names: list[str], where: str) -> Iterator[tuple[int, int, Any]]:
+    """Yield the labels of columns or of a column of lists: their row, place (from 0) and name."""
+    held: dict[str, str] = {}
+    for name, rows, places, cells in _cells(table, names):
+        labelled = is_labelled(cells)
+        values = labels(name, cells.filter(pa.array(labelled)))
+        if len(values):
+            held.setdefault(_type_of(values), name)
+        told = (rows[labelled].tolist(), places[labelled].tolist(), values.tolist())
+        yield from zip(*told, strict=True)
     if len(held) > 1:
         kinds = " and ".join(f"{name!r} holds {kind}" for kind, name in held.items())
         raise TableError(f"{where} must hold labels of one type, but {kinds}.")
-    return lists
+
+
+def _type_of(values: NDArray[Any]) -> str:
+    return LABEL_TYPES[values.dtype.kind]
+
+
+def _with_picked(
+    shown: list[list[Any]], picked: NDArray[Any], target: str, names: Sequence[str]
+) -> list[list[Any]]:
+    """Return the labels shown in every row, the picked one included."""
+    example = next(chain.from_iterable(shown), None)
+    if example is not None and type(example) is not type(picked.tolist()[0]):
+        raise TableError(
+            f"the target {target!r} must hold labels of the type of those shown, but it holds "
+            f"{_type_of(picked)}, and {_listed(list(names))} such as {example!r}."
+        )
+    return [
+        row if label in row else [label, *row]
+        for row, label in zip(shown, picked.tolist(), strict=True)
+    ]
 
 
 def _are_ranks(lists: list[list[Any]], n_columns: int) -> bool:
@@ -259,7 +337,7 @@ def _cells(
     table: pa.Table, targets: list[str]
 ) -> Iterator[tuple[str, NDArray[np.intp], NDArray[np.intp], pa.ChunkedArray]]:
     """Yield columns of labels: their name, the rows and places (from 0) of cells, and the cells."""
-    if len(targets) == 1:
+    if len(targets) == 1 and _holds_lists(table[targets[0]]):
         rows = [row or [] for row in table[targets[0]].to_pylist()]
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
         places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)

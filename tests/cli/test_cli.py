@@ -737,7 +737,7 @@ def test_mistakes_in_names(model, flowers, tmp_path):
         "rank", model, flowers, "-o", tmp_path / "out.csv", "--format", "jsonl", code=2
     )
     assert fail("evaluate", flowers, code=2).startswith("DATA needs --target")
-    assert fail("evaluate", "--target", "y", code=2) == "--target and --test need DATA."
+    assert fail("evaluate", "--target", "y", code=2) == "--target, --shown and --test need DATA."
     assert "not of forest" in fail(
         "fit", flowers, "--target", "species", "-o", out, "--engine", "forest", "-C", 1, code=2
     )

@@ -9,14 +9,15 @@ import click
 
 from duelrank._choices import STREAM
 from duelrank.cli._files import check_figure, check_inputs, make_folder_of
-from duelrank.cli._fit import missing_columns, read_training_data
-from duelrank.cli._labels import known_codes
+from duelrank.cli._fit import learn_all_labels, missing_columns, read_training_data
+from duelrank.cli._labels import as_known, known_codes
 from duelrank.cli._options import (
     TARGET_HELP,
     column_options,
     make_ranker,
     ranker_options,
     reading_options,
+    shown_option,
 )
 from duelrank.cli._terminal import count_of, note, plain, progress, say, show, table
 
@@ -30,6 +31,7 @@ TOP = 5
 @click.command()
 @click.argument("data", metavar="[DATA]", required=False)
 @click.option("--target", "targets", multiple=True, metavar="COL", help=TARGET_HELP)
+@shown_option
 @click.option("--test", metavar="FILE", help="Table to test on, instead of cross-validation.")
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
 @click.option("--drop-rare", is_flag=True, help="Leave out labels with fewer rows than folds.")
@@ -40,6 +42,7 @@ TOP = 5
 def evaluate(
     data: str | None,
     targets: tuple[str, ...],
+    shown: tuple[str, ...],
     test: str | None,
     folds: int,
     drop_rare: bool,
@@ -55,11 +58,13 @@ def evaluate(
     The baselines are multinomial and one-vs-rest logistic regression on the same columns. top-k is
     the share of rows whose label is among the first k, cycles the share of rows whose duels
     contradict each other. If rows have lists of labels, duels learn from whole lists and the
-    baselines from the first labels; the first labels count in top-k. Without DATA, scikit-learn's
-    handwritten digits are ranked.
+    baselines from the first labels; the first labels count in top-k. With --shown, duels learn from
+    choices and the baselines from the labels picked; top-k counts these among all labels, and
+    picked is the share of rows whose label comes before all others that were shown. Without DATA,
+    scikit-learn's handwritten digits are ranked.
     """
-    if data is None and (targets or test is not None):
-        raise click.UsageError("--target and --test need DATA.")
+    if data is None and (targets or shown or test is not None):
+        raise click.UsageError("--target, --shown and --test need DATA.")
     if data is not None and not targets:
         raise click.UsageError("DATA needs --target, the column with the labels.")
     if figure is not None:
@@ -72,19 +77,24 @@ def evaluate(
     penalty = ranker["penalty"] or 1.0
     if data is None:
         name, X, y, first_steps, tested = _digits()
-        feedback = {}
+        feedback, choices = {}, None
     else:
-        training = read_training_data(data, targets, ignore, categorical, delimiter, encoding)
+        training = read_training_data(
+            data, targets, shown, ignore, categorical, delimiter, encoding
+        )
         if test is None and drop_rare:
             training = _without_rare_labels(training, folds)
         name, X, y, first_steps, tested = _from_table(
-            data, training, targets[0], test, delimiter, encoding
+            data, training, targets[0], shown, test, delimiter, encoding
         )
-        feedback = {} if training.lists is None else {"duels": training.feedback}
-        if feedback:
-            duels.set_params(classes=training.classes, unplaced="behind")
+        feedback, choices = {"duels": training.feedback}, training.shown
+        learn_all_labels(duels, training)
     if len(set(y.tolist())) < 2:
-        single = "every list begins with the same" if feedback else "there is a single"
+        single = "there is a single"
+        if data is not None and training.lists is not None:
+            single = "every list begins with the same"
+        if choices is not None:
+            single = "every row picks the same"
         raise click.ClickException(f"{single} label; ranking needs two.")
     rankers = {
         called: _pipeline(first_steps, classifier)
@@ -98,6 +108,7 @@ def evaluate(
                 X,
                 y,
                 feedback=feedback,
+                shown=choices,
                 test=tested,
                 folds=folds,
                 top=min(TOP, len(set(y.tolist()))),
@@ -126,30 +137,39 @@ def _from_table(
     data: str,
     training: TrainingData,
     target: str,
+    shown: tuple[str, ...],
     test: str | None,
     delimiter: str | None,
     encoding: str,
-) -> tuple[str, Any, Any, list[Any], tuple[Any, Any] | None]:
+) -> tuple[str, Any, Any, list[Any], tuple[Any, ...] | None]:
     from duelrank.preprocessing import make_preprocessing
 
     tested = None
     if test is not None:
-        tested = _test_data(test, training, target, delimiter, encoding)
+        tested = _test_data(test, training, target, shown, delimiter, encoding)
     name = "standard input" if data == STREAM else Path(data).stem
     return name, training.X, training.y, [make_preprocessing(training.kinds)], tested
 
 
 def _test_data(
-    test: str, training: TrainingData, target: str, delimiter: str | None, encoding: str
-) -> tuple[Any, Any]:
-    """Read the points to test on, and their labels as the training data writes them."""
+    test: str,
+    training: TrainingData,
+    target: str,
+    shown: tuple[str, ...],
+    delimiter: str | None,
+    encoding: str,
+) -> tuple[Any, ...]:
+    """Read the points to test on, and their labels as the training data writes them.
+
+    If labels were shown, these come third.
+    """
     import numpy as np
 
-    from duelrank.preprocessing import first_labels
+    from duelrank.preprocessing import first_labels, shown_labels
     from duelrank.tables import TableError, features, is_labelled, open_table
 
     with open_table(test, delimiter=delimiter, encoding=encoding) as source:
-        names = [*training.kinds, target]
+        names = [*training.kinds, target, *shown]
         missing = [name for name in names if name not in source.columns]
         if missing:
             raise TableError(missing_columns(source, missing))
@@ -175,7 +195,12 @@ def _test_data(
             f"{count_of(int((codes < 0).sum()), 'row')} with them count as wrong."
         )
     y = [known[code] if code >= 0 else label for code, label in zip(codes, written, strict=True)]
-    return X, np.array(y, dtype=object)
+    labels = np.array(y, dtype=object)
+    if not shown:
+        return X, labels
+    choices = shown_labels(rows, shown)
+    kept = [row for row, stays in zip(choices, labelled.tolist(), strict=True) if stays]
+    return X, labels, as_known(kept, known)
 
 
 def _without_rare_labels(training: TrainingData, folds: int) -> TrainingData:
@@ -195,10 +220,12 @@ def _without_rare_labels(training: TrainingData, folds: int) -> TrainingData:
     )
     if not stays.any():
         raise click.ClickException(f"every label has fewer than {folds} rows.")
-    lists = training.lists
-    if lists is not None:
-        lists = [row for row, kept in zip(lists, stays.tolist(), strict=True) if kept]
-    return replace(training, X=training.X.filter(stays), y=training.y[stays], lists=lists)
+    lists, shown = (
+        rows and [row for row, kept in zip(rows, stays.tolist(), strict=True) if kept]
+        for rows in (training.lists, training.shown)
+    )
+    X, y = training.X.filter(stays), training.y[stays]
+    return replace(training, X=X, y=y, lists=lists, shown=shown)
 
 
 def _pipeline(first_steps: list[Any], classifier: Any) -> Any:
@@ -208,19 +235,22 @@ def _pipeline(first_steps: list[Any], classifier: Any) -> Any:
     return make_pipeline(*map(clone, first_steps), classifier)
 
 
-def _headline(name: str, y: Any, folds: int, tested: tuple[Any, Any] | None) -> str:
+def _headline(name: str, y: Any, folds: int, tested: tuple[Any, ...] | None) -> str:
     how = f"{folds} folds" if tested is None else f"{len(tested[1])} test rows"
     return f"{plain(name)}: {len(y)} rows, {len(set(y.tolist()))} labels, {how}"
 
 
 def _result_table(results: list[Result]) -> Any:
     top = len(results[0].accuracies)
-    headings = [("ranking by", "left"), *((f"top-{k}", "right") for k in range(1, top + 1))]
+    of_choices = any(result.choice_accuracy == result.choice_accuracy for result in results)
+    shares = ["picked"] * of_choices + [f"top-{k}" for k in range(1, top + 1)]
+    headings = [("ranking by", "left"), *((share, "right") for share in shares)]
     made = table([*headings, ("cycles", "right"), ("fit", "right"), ("rank", "right")])
     for result in results:
         cycles = "–" if result.cycle_share != result.cycle_share else f"{result.cycle_share:.0%}"
         made.add_row(
             result.name,
+            *[f"{result.choice_accuracy:.3f}"] * of_choices,
             *(f"{accuracy:.3f}" for accuracy in result.accuracies),
             cycles,
             _seconds(result.fit_seconds),

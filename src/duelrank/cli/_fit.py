@@ -16,6 +16,7 @@ from duelrank.cli._options import (
     make_ranker,
     ranker_options,
     reading_options,
+    shown_option,
 )
 from duelrank.cli._terminal import is_watched, note, plain, say
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("data", metavar="DATA")
 @click.option("--target", "targets", multiple=True, required=True, metavar="COL", help=TARGET_HELP)
+@shown_option
 @click.option("--output", "-o", required=True, metavar="MODEL", help="Where to save the model.")
 @ranker_options
 @column_options
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 def fit(
     data: str,
     targets: tuple[str, ...],
+    shown: tuple[str, ...],
     output: str,
     ignore: tuple[str, ...],
     categorical: tuple[str, ...],
@@ -43,7 +46,8 @@ def fit(
     """Fit a ranker on the table DATA and save it.
 
     Numbers get their median where they are missing, and the standard scale; categories become one
-    column per value; dates become days since 1970. Labels stay as they are written.
+    column per value; dates become days since 1970. Labels stay as they are written. With --shown,
+    nothing is assumed about labels that were not shown.
     """
     if output == STREAM:
         raise Mistake("--output must be a file: models are not written to standard output.")
@@ -56,11 +60,9 @@ def fit(
     from duelrank.storage import save
 
     duels = make_ranker(**ranker)
-    training = read_training_data(data, targets, ignore, categorical, delimiter, encoding)
+    training = read_training_data(data, targets, shown, ignore, categorical, delimiter, encoding)
     _check_labels(training, targets)
-    has_lists = training.lists is not None
-    if has_lists:
-        duels.set_params(classes=training.classes, unplaced="behind")
+    learn_all_labels(duels, training)
     model = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
     start = time.perf_counter()
     _fit_in_sight(model, training)
@@ -72,8 +74,10 @@ def fit(
         "left_out": [*ignore, *training.left_out],
         "notes": training.notes,
     }
+    if shown:
+        facts["shown"] = list(shown)
     make_folder_of(output)
-    target = targets if has_lists else targets[0]
+    target = targets[0] if training.lists is None else targets
     save(model, output, columns=training.kinds, target=target, facts=facts)
     say(
         f"Fitted {n_pairs(len(labels))} duels between {len(labels)} labels on "
@@ -84,26 +88,37 @@ def fit(
 def read_training_data(
     data: str,
     targets: tuple[str, ...],
+    shown: tuple[str, ...],
     ignore: tuple[str, ...],
     categorical: tuple[str, ...],
     delimiter: str | None,
     encoding: str,
 ) -> TrainingData:
     """Read a table to learn from, and say what kind its columns are."""
-    twice = [name for name in targets if targets.count(name) > 1]
-    if twice:
-        raise click.UsageError(f"--target {twice[0]} is there more than once.")
+    for option, columns in (("--target", targets), ("--shown", shown)):
+        twice = [name for name in columns if columns.count(name) > 1]
+        if twice:
+            raise click.UsageError(f"{option} {twice[0]} is there more than once.")
+    if shown and len(targets) > 1:
+        raise click.UsageError(
+            "--shown needs a single --target, the column with the label that was picked; "
+            f"got {len(targets)}."
+        )
+    if targets[0] in shown:
+        raise click.UsageError(f"--shown {targets[0]} is the --target as well.")
     from duelrank.preprocessing import training_data
     from duelrank.tables import TableError, open_table
 
     with open_table(data, delimiter=delimiter, encoding=encoding) as source:
-        missing = [n for n in (*targets, *ignore, *categorical) if n not in source.columns]
+        wanted = (*targets, *shown, *ignore, *categorical)
+        missing = [name for name in wanted if name not in source.columns]
         if missing:
             raise TableError(missing_columns(source, missing))
         training = training_data(
             source.read(),
             targets,
             as_text=source.as_text,
+            shown=shown,
             ignore=ignore,
             categorical=categorical,
         )
@@ -111,9 +126,19 @@ def read_training_data(
         say(f"{kind:<10} {len(names):>4}  {listed(names)}")
     if training.lists is not None:
         say(f"{'lists':<10} {max(map(len, training.lists)):>4}  {listed(list(targets))}")
+    if training.shown is not None:
+        say(f"{'shown':<10} {max(map(len, training.shown)):>4}  {listed(list(shown))}")
     for remark in training.notes:
         note(f"{remark}.")
     return training
+
+
+def learn_all_labels(ranker: Any, training: TrainingData) -> None:
+    """Tell a ranker of lists or choices all labels, and where those are that a row leaves out."""
+    if training.lists is not None:
+        ranker.set_params(classes=training.classes, unplaced="behind")
+    if training.shown is not None:
+        ranker.set_params(classes=training.classes, unplaced="unknown")
 
 
 def missing_columns(source: Any, missing: list[str]) -> str:

@@ -37,8 +37,10 @@ def _as_list(thing: object) -> list[object]:
 
 
 def _target(description: ModelDescription) -> str:
-    lists = " (lists of labels, best first)" if description.learned_from_lists else ""
-    return f"{listed(description.targets) or '(not named)'}{lists}"
+    more = " (lists of labels, best first)" if description.learned_from_lists else ""
+    if description.shown:
+        more = f" (picked among the labels in {listed(description.shown)})"
+    return f"{listed(description.targets) or '(not named)'}{more}"
 
 
 def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:

@@ -6,6 +6,7 @@ numbers may come as decimals. Labels are the same if they are written the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,10 +36,21 @@ def known_codes(name: str, column: pa.ChunkedArray, known: Any) -> tuple[Any, li
 
     from duelrank.tables import labels
 
+    code_of = _codes_as_written(known.tolist())
+    written = [str(label) for label in labels(name, column).tolist()]
+    return np.array([code_of.get(label, -1) for label in written], dtype=np.intp), written
+
+
+def as_known(rows: Iterable[list[Any]], known: list[Any]) -> list[list[Any]]:
+    """Return rows of labels as the known ones are written; unknown ones stay as they are."""
+    known_as = {text: known[code] for text, code in _codes_as_written(known).items()}
+    return [[known_as.get(str(label), label) for label in row] for row in rows]
+
+
+def _codes_as_written(known: list[Any]) -> dict[str, int]:
     code_of: dict[str, int] = {}
-    for code, label in enumerate(known.tolist()):
+    for code, label in enumerate(known):
         code_of[str(label)] = code
         if isinstance(label, float) and label.is_integer():
             code_of[str(int(label))] = code
-    written = [str(label) for label in labels(name, column).tolist()]
-    return np.array([code_of.get(label, -1) for label in written], dtype=np.intp), written
+    return code_of

@@ -27,7 +27,8 @@ class Model:
         """Return the columns of a table that the model takes, and note which are ignored."""
         from duelrank.tables import TableError
 
-        known, targets = list(self.description.columns), self.description.targets
+        known = list(self.description.columns)
+        targets = [*self.description.targets, *self.description.shown]
         missing = [name for name in [*known, *wanted] if name not in source.columns]
         if missing:
             raise TableError(missing_columns(source, missing))

@@ -51,6 +51,15 @@ TARGET_HELP = (
     "row, best first (repeatable)."
 )
 
+shown_option = click.option(
+    "--shown",
+    multiple=True,
+    metavar="COL",
+    help="A column with a label that was shown, where --target was picked among several; or one "
+    "column of lists (repeatable). If --target was preferred to one other label, the column of "
+    "that one.",
+)
+
 column_options = _together(
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out (repeatable)."),
     click.option(

@@ -57,6 +57,12 @@ class ModelDescription:
         return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
     @property
+    def shown(self) -> list[str]:
+        """Names of the columns with the labels that were shown, if the target was picked."""
+        names = self.facts.get("shown")
+        return [str(name) for name in names] if isinstance(names, list) else []
+
+    @property
     def targets(self) -> list[str]:
         """Names of all columns that held labels, if they had names."""
         if self.learned_from_lists:

@@ -102,7 +102,7 @@ def labels(name: str, column: pa.ChunkedArray) -> NDArray[Any]:
         if not np.all(values == np.round(values)):
             example = values[values != np.round(values)][0]
             raise TableError(
-                f"the target {name!r} must hold labels, but it holds decimals such as {example}."
+                f"column {name!r} must hold labels, but it holds decimals such as {example}."
             )
         return values.astype(np.int64)
     if pa.types.is_integer(column.type):
@@ -110,7 +110,7 @@ def labels(name: str, column: pa.ChunkedArray) -> NDArray[Any]:
     if pa.types.is_boolean(column.type):
         return column.to_numpy()
     if pa.types.is_nested(column.type):
-        raise TableError(f"the target {name!r} must hold labels, but it holds {column.type}.")
+        raise TableError(f"column {name!r} must hold labels, but it holds {column.type}.")
     return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
 
 

@@ -1105,8 +1105,7 @@ def test_files_of_older_versions_rank_as_they_did(folder, name, tmp_path):
         assert np.array_equal(predict_order(same, points), expected[f"{name}_order"])
         scores = same.decision_function(points)
         assert scores.dtype == expected[f"{name}_scores"].dtype
-        if all(here[package] == versions[package] for package in ("numpy", "scipy")):
-            assert scores.tobytes() == expected[f"{name}_scores"].tobytes()
+        # Not to the last bit: BLAS has other kernels on other processors.
         np.testing.assert_allclose(scores, expected[f"{name}_scores"], rtol=1e-12)
 
 

@@ -51,6 +51,23 @@ def n_pairs(n_classes: int) -> int:
     return n_classes * (n_classes - 1) // 2
 
 
+def duel_numbers(
+    first: NDArray[np.intp], second: NDArray[np.intp], n_classes: int
+) -> NDArray[np.intp]:
+    """Return the numbers of the duels between labels, first < second."""
+    numbers: NDArray[np.intp] = first * (2 * n_classes - first - 1) // 2 + second - first - 1
+    return numbers
+
+
+def labels_of_duels(
+    duels: NDArray[np.intp], n_classes: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the two codes of some duels, without writing down those of all."""
+    starts = duel_numbers(np.arange(n_classes - 1), np.arange(1, n_classes), n_classes)
+    first = np.searchsorted(starts, duels, side="right") - 1
+    return first, duels - starts[first] + first + 1
+
+
 def square(values: NDArray[Float], n_classes: int) -> NDArray[Float]:
     """Write (n, P) values of the duels as antisymmetric (n, K, K): entry [i, a, b] speaks for a.
 

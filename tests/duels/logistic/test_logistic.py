@@ -151,7 +151,7 @@ def test_gradients_numerically(rng):
 
     def evaluate(w):
         at = problems.evaluate(w.reshape(3, 3), np.float64)
-        return solver._with_penalty(at)
+        return solver._with_penalty(at, at.coef)
 
     numeric = approx_fprime(coef.ravel(), lambda w: evaluate(w)[0].sum(), 1e-7)
     np.testing.assert_allclose(evaluate(coef)[1].ravel(), numeric, atol=1e-5)

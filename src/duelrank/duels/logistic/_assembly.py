@@ -17,6 +17,7 @@ from duelrank._pairs import pairs
 from duelrank._threads import Threads
 from duelrank.blocks import Census
 from duelrank.duels._sides import count_sides
+from duelrank.duels.logistic._anchor import Anchor
 from duelrank.duels.logistic._batch import Floats, GroupBatch, join_small
 from duelrank.duels.logistic._groups import GroupedRows
 from duelrank.duels.logistic._newton import NewtonSolver, State
@@ -65,19 +66,25 @@ class Objective(NamedTuple):
         Weights of the two sides of every duel.
     scaling : Scaling
         What is done to the features.
+    anchor : Anchor or None
+        Scores from which deviations are penalised; None for zero.
     """
 
     C: float | Floats
     class_weights: ClassWeights
     scaling: Scaling
+    anchor: Anchor | None = None
 
     @classmethod
-    def from_rows(cls, rows: TrainingRows, settings: Settings) -> Objective:
+    def from_rows(
+        cls, rows: TrainingRows, settings: Settings, anchor: Anchor | None = None
+    ) -> Objective:
         """Return the objective of rows in memory."""
         sides = count_sides(rows.feedback, rows.n_classes, rows.weights)
         class_weights = ClassWeights(settings.class_weight, rows.n_classes, sides)
-        scaling = Scaling.from_rows(rows.X, rows.weights, settings.fit_intercept)
-        return cls(settings.C, class_weights, scaling)
+        intercept_penalty = 0.0 if anchor is None else anchor.intercept_penalty
+        scaling = Scaling.from_rows(rows.X, rows.weights, settings.fit_intercept, intercept_penalty)
+        return cls(settings.C, class_weights, scaling, anchor)
 
     @classmethod
     def from_census(
@@ -204,16 +211,29 @@ class Assembly(NamedTuple):
         start: State,
         tol: float,
         on_iteration: Callable[[State], None] = lambda state: None,
+        anchor: Floats | None = None,
     ) -> State:
-        """Minimise problems from a starting point, which is changed in place."""
+        """Minimise problems from a starting point, which is changed in place.
+
+        The penalty is on deviations from the anchor, (Q, d), or from zero.
+        """
         penalty, n_problems = self.table.penalty, len(start.coef)
         preconditioner = self.plan.preconditioner(penalty, n_problems, not start.coef.any())
-        solver = NewtonSolver(penalty, preconditioner, self.threads, tol, self.max_iter)
+        solver = NewtonSolver(penalty, preconditioner, self.threads, tol, self.max_iter, anchor)
         return solver.solve(problems, start, on_iteration)
 
-    def zeros(self, duels: NDArray[np.intp]) -> Floats:
-        """Return coefficients of zero for some duels, (n_duels, d)."""
-        return np.zeros((len(duels), len(self.table.penalty)))
+    def anchor(self, duels: NDArray[np.intp]) -> Floats | None:
+        """Return the coefficients from which deviations are penalised; None for zero.
+
+        They are (n_duels · M, d) for M models of every duel.
+        """
+        anchor = self.objective.anchor
+        return None if anchor is None else anchor.in_table(duels, self.table)
+
+    def start(self, duels: NDArray[np.intp]) -> Floats:
+        """Return coefficients to start from, (n_duels, d): the anchor, or zeros."""
+        anchor = self.anchor(duels)
+        return np.zeros((len(duels), len(self.table.penalty))) if anchor is None else anchor
 
 
 def problem_batches(

@@ -100,7 +100,7 @@ def fit_blocks(
 
     def solution_on_sample(duels: NDArray[np.intp]) -> Floats:
         tol = max(settings.tol, SINGLE_TOL)
-        return sample.solve(sample.problems(duels), State.at(sample.zeros(duels)), tol).coef
+        return sample.solve(sample.problems(duels), State.at(sample.start(duels)), tol).coef
 
     def problems(duels: NDArray[np.intp]) -> ProblemsByPasses:
         return ProblemsByPasses(blocks.passes, BlockProblems(coding, objective, duels), sample)

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from duelrank._threads import Threads
 from duelrank.blocks import projection
 from duelrank.duels._sides import first_labels
+from duelrank.duels.logistic._anchor import Anchor
 from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._checkpoint import Arrays, Checkpoint, fingerprint_of
 from duelrank.duels.logistic._newton import State
 from duelrank.duels.logistic._problems import Problems
-from duelrank.duels.logistic._result import FittedDuels
+from duelrank.duels.logistic._result import ByRows, FittedDuels
 from duelrank.duels.logistic._rows import Settings, StartProgress, TrainingRows, no_progress
 from duelrank.duels.logistic.row_space import plan_by_rows, solve_by_rows
 
@@ -80,6 +81,58 @@ def fit_in_memory(
     return fitted
 
 
+def fit_corrections(
+    rows: TrainingRows,
+    settings: Settings,
+    anchor: Anchor,
+    wanted: NDArray[np.bool_],
+    threads: Threads,
+    start_progress: StartProgress = no_progress,
+) -> tuple[FittedDuels, Floats, NDArray[np.bool_]]:
+    """Fit the corrections of some duels to the margins that their scores give them.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        Rows of positive weight.
+    settings : Settings
+        The parameters; C is that of the corrections.
+    anchor : Anchor
+        The scores, of one model.
+    wanted : ndarray of bool, of shape (P,)
+        Which duels are to be corrected; those without rows of both labels never are.
+    threads : Threads
+        The threads.
+    start_progress : callable
+        Is told how many steps there will be.
+
+    Returns
+    -------
+    fitted : FittedDuels
+        Duels by rows have coefficients and intercepts of the correction, those of centred rows; the
+        others, which are wanted and have rows of both labels, those of all of the margin.
+    centre : ndarray of shape (d,)
+        What is subtracted from the rows of the former; zeros if they are sparse.
+    corrected : ndarray of bool, of shape (P,)
+        The wanted duels with rows of both labels.
+    """
+    objective = Objective.from_rows(rows, settings, anchor)
+    wanted = wanted & np.all(objective.sides, axis=0)
+    by_rows = plan_by_rows(rows, objective, settings)
+    if not wanted.all():  # the others take no space among the coefficients of features
+        by_rows = ByRows(by_rows.duels | ~wanted, by_rows.shape)
+    fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype, by_rows)
+    fitted.solved |= ~wanted
+    fitted.intercept[:] = 0
+    checkpoint = Checkpoint(fitted, settings)
+    solve_by_rows(rows, objective, settings, threads, checkpoint, start_progress)
+    unsolved = ~fitted.solved
+    if unsolved.any():
+        assembly = Assembly.of(rows, objective, settings, threads, wanted=unsolved)
+        solve_tiles(assembly, checkpoint, Steps.of(start_progress, assembly, checkpoint))
+    return fitted, objective.scaling.mean, wanted
+
+
 class Steps(NamedTuple):
     """What to call after every iteration and after every tile, to show progress."""
 
@@ -117,11 +170,11 @@ def solve_tiles(
     steps : Steps
         Are called to show progress.
     start_of : callable, default=None
-        Makes coefficients for some duels to start from; by default zeros.
+        Makes coefficients for some duels to start from; by default their anchor, or zeros.
     problems_of : callable, default=None
         Makes problems of some duels, after `start_of`; by default those of the assembly.
     """
-    start_of = start_of or assembly.zeros
+    start_of = start_of or assembly.start
     problems_of = problems_of or assembly.problems
     fitted, table = checkpoint.fitted, assembly.table
     for duels in assembly.plan.tiles:
@@ -133,7 +186,8 @@ def solve_tiles(
             checkpoint.iterated(duels, table, state)
             steps.iteration()
 
-        solution = assembly.solve(problems_of(duels), start, checkpoint.tol, iterated)
+        anchor = assembly.anchor(duels)
+        solution = assembly.solve(problems_of(duels), start, checkpoint.tol, iterated, anchor)
         fitted.take(duels, table, solution)
         fitted.solved[duels] = True
         checkpoint.solved()

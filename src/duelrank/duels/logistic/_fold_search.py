@@ -114,13 +114,16 @@ class FoldSearch:
         testing = assembly.batches(duels, folds.test)
         testing = [part for batch in testing for part in batch.of_problems(both)]
         where = duels[np.nonzero(complete)[0]], np.nonzero(complete)[1]
+        anchor = assembly.anchor(duels)
+        anchor = None if anchor is None else anchor[both]
         latest: Floats = np.zeros((np.count_nonzero(complete), n_coefficients))
+        latest = latest if anchor is None else anchor
         before = latest
         for c, C in enumerate(Cs):
             batches = [replace(batch, strength=C * batch.strength) for batch in training]
             problems = ProblemsInMemory(batches, len(latest), assembly.threads)
             start = State.at(ahead(Cs[: c + 1], latest, before))
-            solution = assembly.solve(problems, start, found.tol)
+            solution = assembly.solve(problems, start, found.tol, anchor=anchor)
             latest, before = solution.coef, latest
             found.decrement[*where, c] = solution.decrement
             found.scores[*where, c] = _held_out_scores(

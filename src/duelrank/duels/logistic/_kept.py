@@ -148,7 +148,7 @@ class KeptDuels(NamedTuple):
         if self.columns is None:
             knows_columns = n_columns == n_features
         else:
-            knows_columns = _are_numbers(self.columns, (n_columns,), n_features, increasing=True)
+            knows_columns = are_numbers(self.columns, (n_columns,), n_features, increasing=True)
         return (
             knows_columns
             and type(self.n_features) is int
@@ -156,10 +156,10 @@ class KeptDuels(NamedTuple):
             and are_coefficients(entries, entries.shape)
             and are_coefficients(self.coef, (len(duels), n_columns))
             and are_coefficients(self.row_coef, (n_appearances, n_classes))
-            and _are_numbers(duels, (len(duels),), n_duels, increasing=True)
+            and are_numbers(duels, (len(duels),), n_duels, increasing=True)
             and (n_appearances > 0 or len(duels) == n_duels)
-            and _are_numbers(self.row_numbers, (n_appearances,), n_rows)
-            and _are_numbers(self.row_ends, (n_classes + 1,), n_appearances + 1)
+            and are_numbers(self.row_numbers, (n_appearances,), n_rows)
+            and are_numbers(self.row_ends, (n_classes + 1,), n_appearances + 1)
             and self.row_ends[0] == 0
             and self.row_ends[-1] == n_appearances
             and bool(np.all(np.diff(self.row_ends) >= 0))
@@ -215,7 +215,7 @@ def are_coefficients(values: Any, shape: tuple[int, ...]) -> bool:
     return is_finite_array(values, "f", shape) and values.dtype in (np.float32, np.float64)
 
 
-def _are_numbers(values: Any, shape: tuple[int, ...], stop: int, increasing: bool = False) -> bool:
+def are_numbers(values: Any, shape: tuple[int, ...], stop: int, increasing: bool = False) -> bool:
     """Tell whether this is an array of integers of a shape, from 0 to below `stop`."""
     return (
         is_finite_array(values, "i", shape)

@@ -34,7 +34,8 @@ def line_search(slopes_at: Callable[[Floats], Floats], slope: Floats) -> Floats:
         if not searching.any():
             break
         rise = np.maximum(current - low_slope, np.finfo(np.float64).tiny)
-        secant = step - current * (step - low) / rise
+        with np.errstate(over="ignore"):  # of a slope that hardly changes; it is clipped
+            secant = step - current * (step - low) / rise
         ahead = current < 0
         low, low_slope = np.where(ahead, step, low), np.where(ahead, current, low_slope)
         high = np.where(ahead, high, step)

@@ -109,7 +109,7 @@ class NewtonSolver:
     Parameters
     ----------
     penalty : ndarray of shape (d,)
-        Penalty of every coefficient; 0 for an intercept.
+        Penalty of every coefficient; 0 for an intercept, unless it is penalised.
     preconditioner : Preconditioner
         It is updated while the problems are solved.
     threads : Threads
@@ -118,6 +118,8 @@ class NewtonSolver:
         Relative Newton decrement at which a problem has converged.
     max_iter : int
         Most iterations.
+    anchor : ndarray of shape (Q, d), or None
+        The coefficients from which a deviation is penalised; None for zero.
     """
 
     penalty: Floats
@@ -125,6 +127,7 @@ class NewtonSolver:
     threads: Threads
     tol: float
     max_iter: int
+    anchor: Floats | None = None
 
     def solve(
         self,
@@ -203,7 +206,8 @@ class NewtonSolver:
         for _ in range(budget):
             coef = state.coef[active]
             at = some.evaluate(coef, stage.dtype)
-            value, gradient = self._with_penalty(at)
+            deviation = coef if self.anchor is None else coef - self.anchor[active]
+            value, gradient = self._with_penalty(at, deviation)
             some.update_preconditioner(self.preconditioner, active, at)
             systems = NewtonSystems(some, at, value, gradient, self.penalty, active)
             direction, unsolved = solve_systems(
@@ -213,7 +217,7 @@ class NewtonSolver:
             decrement = np.where(going, 0.5 * (np.abs(slope) + unsolved) / value, 0)
             step: Floats = np.ones(len(active))
             if np.any(decrement > search_above):
-                step = _search(some, at, direction, slope, self.penalty)
+                step = _search(some, at, deviation, direction, slope, self.penalty)
             state.coef[active] = coef + step[:, np.newaxis] * direction
             took_part = going
             going = going & (decrement > stage.accuracy.tol)
@@ -229,14 +233,14 @@ class NewtonSolver:
                 some = problems.only(active)
                 going = np.ones(len(active), dtype=bool)
 
-    def _with_penalty(self, at: Evaluation) -> tuple[Floats, Floats]:
-        """Return objectives (Q,) and gradients (Q, d)."""
+    def _with_penalty(self, at: Evaluation, deviation: Floats) -> tuple[Floats, Floats]:
+        """Return objectives (Q,) and gradients (Q, d); the deviations (Q, d) are penalised."""
         value = at.value.copy()
         gradient = np.empty_like(at.coef)
 
         def add(q: slice) -> None:
-            of_penalty = at.coef[q] * self.penalty
-            value[q] += 0.5 * np.einsum("qj,qj->q", at.coef[q], of_penalty)
+            of_penalty = deviation[q] * self.penalty
+            value[q] += 0.5 * np.einsum("qj,qj->q", deviation[q], of_penalty)
             np.add(at.gradient(q), of_penalty, out=gradient[q])
 
         self.threads.map(add, shares_of(len(value)))
@@ -265,11 +269,16 @@ class _Progress:
 
 
 def _search(
-    problems: Problems, at: Evaluation, direction: Floats, slope: Floats, penalty: Floats
+    problems: Problems,
+    at: Evaluation,
+    deviation: Floats,
+    direction: Floats,
+    slope: Floats,
+    penalty: Floats,
 ) -> Floats:
     """Find the lengths of steps along directions, (Q,)."""
     losses = problems.slopes_along(at, direction)
-    linear = np.einsum("qj,qj,j->q", at.coef, direction, penalty)
+    linear = np.einsum("qj,qj,j->q", deviation, direction, penalty)
     quadratic = np.einsum("qj,qj,j->q", direction, direction, penalty)
 
     def slopes_at(step: Floats) -> Floats:

@@ -40,26 +40,36 @@ class Scaling:
         Whether to append a column of ones, which is not penalised.
     dtype : dtype
         Precision of the rows.
+    intercept_penalty : float, default=0.0
+        Penalty of the intercept of scaled rows.
 
     Attributes
     ----------
     penalty : ndarray of shape (d,)
-        Penalty of the coefficients of scaled rows; 0 for the intercept.
+        Penalty of the coefficients of scaled rows, the last one that of the intercept.
     """
 
     def __init__(
-        self, mean: Floats, scale: Floats, fit_intercept: bool, dtype: np.dtype[Any]
+        self,
+        mean: Floats,
+        scale: Floats,
+        fit_intercept: bool,
+        dtype: np.dtype[Any],
+        intercept_penalty: float = 0.0,
     ) -> None:
         # Rounded as the rows are, so that scaling is undone exactly.
         self.mean, self.scale = (v.astype(dtype).astype(np.float64) for v in (mean, scale))
         self.fit_intercept = fit_intercept
-        self.penalty = np.append(1 / self.scale**2, [0.0] * fit_intercept)
+        self.intercept_penalty = intercept_penalty
+        self.penalty = np.append(1 / self.scale**2, [intercept_penalty] * fit_intercept)
 
     @classmethod
-    def from_rows(cls, X: Any, weights: Floats | None, fit_intercept: bool) -> Scaling:
+    def from_rows(
+        cls, X: Any, weights: Floats | None, fit_intercept: bool, intercept_penalty: float = 0.0
+    ) -> Scaling:
         """Choose the scaling of some rows, weighted or not."""
         mean, scale = _location_and_scale(X, weights, centre=fit_intercept)
-        return cls(mean, scale, fit_intercept, X.dtype)
+        return cls(mean, scale, fit_intercept, X.dtype, intercept_penalty)
 
     @classmethod
     def from_census(cls, census: Census, fit_intercept: bool, dtype: np.dtype[Any]) -> Scaling:
@@ -152,7 +162,7 @@ class RowTable:
     basis : ndarray of shape (n_features, n_features), or None
         The basis.
     penalty : ndarray of shape (d,)
-        Penalty of the coefficients of the rows; 0 for the intercept.
+        Penalty of the coefficients of the rows, the last one that of the intercept.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ those of `duelrank.duels.logistic._newton`.
 - `_fit`: the fit of all duels that go by rows; `_folds` fits models on folds for `LogisticDuelsCV`.
 """
 
+from duelrank.duels.logistic.row_space._appearances import Appearances as Appearances
 from duelrank.duels.logistic.row_space._duels import DuelsInRows as DuelsInRows
 from duelrank.duels.logistic.row_space._fit import plan_by_rows as plan_by_rows
 from duelrank.duels.logistic.row_space._fit import solve_by_rows as solve_by_rows

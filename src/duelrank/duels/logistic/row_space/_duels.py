@@ -254,8 +254,15 @@ class DuelsInRows:
         if takes_part is not None:
             strengths = strengths * takes_part[rows].transpose(0, 2, 1)
         others = np.where(of_first, second, first)
-        fit_intercept = self.objective.scaling.fit_intercept
-        problems = RowProblems(gram, sides, strengths, fit_intercept)
+        scaling, anchor = self.objective.scaling, self.objective.anchor
+        problems = RowProblems(
+            gram,
+            sides,
+            strengths,
+            scaling.fit_intercept,
+            None if anchor is None else anchor.margins(rows, duels),
+            self.scale * scaling.intercept_penalty,
+        )
         return Batch(duels, appearances, others, problems)
 
     def read(self, batch: Batch, fitted: FittedDuels) -> RowState:
@@ -270,11 +277,15 @@ class DuelsInRows:
         return RowState.at(self.scale * coef[:, np.newaxis], intercept[:, np.newaxis])
 
     def write(self, batch: Batch, state: RowState, fitted: FittedDuels) -> None:
-        """Write down the solutions of a batch with one model of every duel."""
+        """Write down the solutions of a batch with one model of every duel.
+
+        Coefficients and intercepts are those of the rows as they are, but those of corrections to
+        an anchor are of centred rows.
+        """
         known = batch.appearances >= 0
         coef = np.where(known, state.coef[:, 0] / self.scale, 0)
         intercept = state.intercept[:, 0].copy()
-        if self.along_centre is not None:
+        if self.along_centre is not None and self.objective.anchor is None:
             if self.objective.scaling.fit_intercept:
                 # They sum to zero, up to rounding; then centring is undone.
                 excess = coef.sum(axis=1) / known.sum(axis=1)

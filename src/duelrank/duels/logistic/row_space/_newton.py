@@ -11,10 +11,14 @@ Xᵀ (α − r) by w and −Σ r by b. With κ = Σ D, h = √D and the projecti
 the Newton direction follows from one well-conditioned system of N equations,
 
     (I + Π h G h Π) u = Π h G e,    e = α − r + D Σr / κ,
-    Δα = h u − e,    Δb = (Σr − Dᵀ G Δα) / κ.
+    Δα = h Π u − e,    Δb = (Σr − Dᵀ G Δα) / κ.
 
 The systems are solved by conjugate gradients in single precision. Without an intercept Π is the
 identity and κ infinite.
+
+Corrections to an anchor (`duelrank.duels.logistic._anchor`) have margins η = G α + b + offset and
+a penalty of ½ ε b² on the intercept. Then κ = ε + Σ D, Σr − ε b stands for Σr, and Π is the
+symmetric matrix with Π² = I − h hᵀ / κ, which takes h not quite to zero.
 
 Most of the way is gone with gradients in single precision. The last step or two take them in double
 precision. A problem that conjugate gradients cannot finish, because its features differ by orders
@@ -59,21 +63,37 @@ class RowProblems(NamedTuple):
         C times the weight of the row in the model; 0 where it takes no part.
     fit_intercept : bool
         Whether there is an intercept.
+    offset : ndarray of shape (Q, F, N), or None
+        What is added to the margins; None for nothing.
+    intercept_penalty : float, default=0.0
+        Penalty of the intercept.
     """
 
     gram: Gram
     sides: Floats
     strengths: Floats
     fit_intercept: bool
+    offset: Floats | None = None
+    intercept_penalty: float = 0.0
 
     def only(self, duels: NDArray[Any]) -> RowProblems:
         """Return some of the duels."""
-        gram = self.gram.only(duels)
-        return self._replace(gram=gram, sides=self.sides[duels], strengths=self.strengths[duels])
+        return self._replace(
+            gram=self.gram.only(duels),
+            sides=self.sides[duels],
+            strengths=self.strengths[duels],
+            offset=None if self.offset is None else self.offset[duels],
+        )
 
     def margins(self, state: RowState) -> Floats:
         """Return the margins of all rows by all models, (Q, F, N)."""
-        return self.gram.times(state.coef) + state.intercept[..., np.newaxis]
+        return self.gram.times(state.coef) + self.shift(state.intercept, self.gram.dtype)
+
+    def shift(self, intercept: Floats, dtype: Any) -> Floats:
+        """Return what margins are besides products with the rows, (Q, F, 1) or (Q, F, N)."""
+        shift: Floats = intercept[..., np.newaxis]
+        shift = shift if self.offset is None else shift + self.offset
+        return shift.astype(dtype, copy=False)
 
     def has_both_sides(self) -> NDArray[np.bool_]:
         """Tell which models have rows on both sides, (Q, F)."""
@@ -267,8 +287,11 @@ class _Point(NamedTuple):
         if problems.fit_intercept:
             least = LEAST_CURVATURE * problems.strengths.sum(axis=2) + np.finfo(np.float64).tiny
             kappa = np.maximum(curvature.sum(axis=2, dtype=np.float64), least)
+            kappa += problems.intercept_penalty
         losses = _dots(strengths, np.logaddexp(0, -folded))
-        value = losses + 0.5 * _dots(coef, margins - intercept[..., np.newaxis])
+        products = margins - problems.shift(intercept, np.float64)
+        of_intercept = problems.intercept_penalty * intercept**2
+        value = losses + 0.5 * (_dots(coef, products) + of_intercept)
         value = np.maximum(value, np.finfo(np.float64).tiny)
         return cls(coef, intercept, margins, residual, curvature, kappa, value)
 
@@ -277,8 +300,10 @@ class _Point(NamedTuple):
         dtype = self.margins.dtype
         sides = problems.sides.astype(dtype, copy=False)[:, np.newaxis]
         of_penalty = change.margins - change.intercept[..., np.newaxis]
-        start = self.margins - self.intercept[..., np.newaxis]
+        start = self.margins - problems.shift(self.intercept, np.float64)
         slope = _dots(change.coef, start) + step * _dots(change.coef, of_penalty)
+        intercept = self.intercept + step * change.intercept
+        slope += problems.intercept_penalty * intercept * change.intercept
         wrong = wrong_side(
             sides * (self.margins + step[..., np.newaxis].astype(dtype) * change.margins)
         )
@@ -301,19 +326,23 @@ class _Systems:
     def margins(self, state: RowState, active: NDArray[np.intp]) -> Floats:
         """Return the margins of all rows, (Q, F, N), as precise as the stage is."""
         gram = self.problems.gram if self.stage.precise else self.gram
-        coef, intercept = state.coef[active], state.intercept[active][..., np.newaxis]
+        coef = state.coef[active]
+        shift = self.problems.shift(state.intercept[active], gram.dtype)
         if not coef.any():
-            return np.zeros(coef.shape, gram.dtype) + intercept.astype(gram.dtype)
-        return gram.times(coef.astype(gram.dtype, copy=False)) + intercept.astype(gram.dtype)
+            return np.zeros(coef.shape, gram.dtype) + shift
+        return gram.times(coef.astype(gram.dtype, copy=False)) + shift
 
     def solve(self, at: _Point) -> _Change:
         """Return the Newton directions at a point."""
         dtype = self.gram.dtype
         total = at.residual.sum(axis=2, dtype=np.float64)  # minus the gradient by the intercept
+        total -= self.problems.intercept_penalty * at.intercept
         gradient = at.coef - at.residual
         shifted = gradient + at.curvature * (total / at.kappa)[..., np.newaxis]
         root = np.sqrt(at.curvature)
         axis: Floats = root / np.sqrt(at.kappa)[..., np.newaxis]
+        if self.problems.intercept_penalty:
+            axis = _root_of_projection(axis)
         shifted, root, axis = (array.astype(dtype) for array in (shifted, root, axis))
         if self.stage.direct:
             coef, along, unsolved = self._factorised(shifted, root, axis)
@@ -351,7 +380,7 @@ class _Systems:
             length = length[..., np.newaxis].astype(root.dtype)
             solution += length * direction
             along += length * along_direction
-            residual = residual - length * (direction + root * seen)
+            residual = residual - length * (direction + root * self._without_again(axis, seen))
             product = self.gram.times(residual)
             next_square = np.where(going, np.maximum(_dots(residual, product), 0), square)
             ratio = np.where(going, next_square / np.maximum(square, tiny), 0)
@@ -376,8 +405,19 @@ class _Systems:
             # The identity, and as much as rounding may take away.
             matrix[np.diag_indices_from(matrix)] += 1 + 1e-15 * float(np.trace(matrix))
             solution[q, f] = cho_solve(cho_factor(matrix, lower=True), right[q, f])
-        coef = root * solution - shifted
+        coef = root * self._without_again(axis, solution) - shifted
         return coef, self.gram.times(coef), np.zeros(right.shape[:2])
+
+    def _without_again(self, axis: Floats, vectors: Floats) -> Floats:
+        """Apply Π to vectors to which it was applied already; a projection changes nothing."""
+        return _without(axis, vectors) if self.problems.intercept_penalty else vectors
+
+
+def _root_of_projection(axis: Floats) -> Floats:
+    """Return the axis v, (Q, F, N), with (I − v vᵀ)² = I − a aᵀ for axes a no longer than one."""
+    square = np.minimum(np.einsum("qfn,qfn->qf", axis, axis), 1)[..., np.newaxis]
+    # γ² = (1 − √(1 − t)) / t, written so that a short axis loses no digits.
+    return axis / np.sqrt(1 + np.sqrt(1 - square))
 
 
 def _without(axis: Floats, vectors: Floats) -> Floats:

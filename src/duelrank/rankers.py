@@ -53,6 +53,7 @@ from duelrank.tournaments import (
 
 __all__ = ["DuelRanker", "predict_order", "predict_ranks", "predict_top"]
 
+MANY_LABELS = 256  # above so many, probabilities are only asked for where labels tie
 TOURNAMENT_BATCH_BYTES = 2**24  # of tournaments that are made together: small ones suit a cache
 
 
@@ -414,9 +415,14 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         return np.concatenate([part.scores for part in self._tournament_batches(X)])
 
     def _counted_scores(self, X: Any) -> NDArray[np.float64]:
+        engine, n_classes = self.duels_, len(self.classes_)
         soft = self.aggregation == "expected_wins"
-        with_expected = soft or needs_expected_wins(self.ties, len(self.classes_))
-        wins, expected = self.duels_.wins(X, self.label_order_, with_expected=with_expected)
+        with_expected = soft or needs_expected_wins(self.ties, n_classes)
+        if n_classes > MANY_LABELS and with_expected and not soft and hasattr(engine, "top_wins"):
+            # The expected wins of labels that do not tie decide nothing.
+            wins, expected = engine.top_wins(X, self.label_order_, n_classes)
+        else:
+            wins, expected = engine.wins(X, self.label_order_, with_expected=with_expected)
         copeland = copeland_from_wins(wins, expected, self.ties, self.label_order_)
         return soft_from_wins(copeland, expected) if soft else copeland
 

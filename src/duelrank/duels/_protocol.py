@@ -25,7 +25,7 @@ Everything else is optional. For predictions:
   may hold anything.
 - ``top_wins(X, label_order, k)`` → the same two arrays, for engines that save work if only the
   first k places matter. The second array may hold any numbers from 0 to K−1 for points without a
-  tie among their first k labels or next to them.
+  tie among their first k labels or next to them, and for labels that tie with no other.
 
 For fitting:
 

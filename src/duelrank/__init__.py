@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from duelrank._pairs import pairs
     from duelrank.duels import (
+        AnchoredDuels,
         EstimatorDuels,
         ForestDuels,
         KernelDuels,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "AnchoredDuels",
     "DuelRanker",
     "EstimatorDuels",
     "ForestDuels",
@@ -116,6 +118,7 @@ _ROOMS = (
 
 # The rooms of the names above that are not rooms themselves.
 _ROOM_OF = {
+    "AnchoredDuels": "duels",
     "DuelRanker": "rankers",
     "EstimatorDuels": "duels",
     "ForestDuels": "duels",

@@ -1,0 +1,143 @@
+"""The fit of anchored duels: scores of the labels first, then corrections of the duels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank._pairs import n_pairs
+from duelrank._threads import Threads
+from duelrank.duels.anchored._corrections import Corrections
+from duelrank.duels.anchored._luce import Choices, choices_of
+from duelrank.duels.anchored._points import Points, points_of
+from duelrank.duels.anchored._rivals import choose_rivals
+from duelrank.duels.anchored._solver import ScoreProblem, Solution, solve
+from duelrank.duels.logistic._anchor import Anchor
+from duelrank.duels.logistic._fit import fit_corrections
+from duelrank.duels.logistic._rows import Settings, StartProgress, TrainingRows
+from duelrank.duels.logistic._strength import mean_square
+from duelrank.feedback import SparseRanks
+
+Floats = NDArray[Any]
+
+# An intercept is penalised like the coefficient of a column of ones that is so many times as large
+# as rows are far from their mean: enough to keep it finite, too little to matter otherwise.
+INTERCEPT_SIZE = 10.0
+
+
+class Training(NamedTuple):
+    """Rows, prepared for all fits.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+        Rows of positive weight; their feedback is codes, ranks or sparse ranks.
+    points : Points
+        The rows as a linear map.
+    choices : Choices
+        What the rows say.
+    intercept_penalty : float
+        Penalty of intercepts.
+    threads : Threads
+        The threads.
+    """
+
+    rows: TrainingRows
+    points: Points
+    choices: Choices
+    intercept_penalty: float
+    threads: Threads
+
+    @classmethod
+    def of(cls, rows: TrainingRows, fit_intercept: bool, threads: Threads) -> Training:
+        """Prepare rows of positive weight."""
+        X, weights = rows.X, rows.weights
+        square = mean_square(X, weights, fit_intercept)
+        return cls(
+            rows,
+            points_of(X, weights, fit_intercept, threads),
+            choices_of(rows.feedback, weights, rows.n_classes),
+            1 / (INTERCEPT_SIZE**2 * square),
+            threads,
+        )
+
+    def fit_scores(
+        self,
+        C: float,
+        tol: float,
+        max_iter: int,
+        start: Floats | None = None,
+        choices: Choices | None = None,
+        step: Callable[[], None] = lambda: None,
+    ) -> Solution:
+        """Fit the scores of all labels, to what all rows say or to other choices of theirs."""
+        penalty = np.ones(self.points.shape[1] + 1)
+        penalty[-1] = self.intercept_penalty
+        choices = self.choices if choices is None else choices
+        problem = ScoreProblem(self.points, choices, C, penalty, self.threads)
+        return solve(problem, start, tol, max_iter, step)
+
+    def all_scores(self, solution: Solution) -> Floats:
+        """Return the scores of all rows and labels, (n, K)."""
+        points, coef = self.points, solution.coef
+        scores = np.empty((points.shape[0], coef.shape[1]), dtype=points.dtype)
+        shift = points.shift(coef)
+        parts = np.array_split(np.arange(points.shape[0]), max(1, scores.size // 2**20))
+
+        def write(part: NDArray[np.intp]) -> None:
+            rows = slice(part[0], part[-1] + 1)
+            scores[rows] = points.scores(coef, shift, rows)
+
+        self.threads.map(write, [part for part in parts if len(part)])
+        return scores
+
+    def anchor(self, solutions: list[Solution]) -> Anchor:
+        """Return the scores of one model, or of several, as the anchor of corrections."""
+        coefs, intercepts = zip(
+            *(self.points.unscaled(solution.coef) for solution in solutions), strict=True
+        )
+        scores = [self.all_scores(solution) for solution in solutions]
+        return Anchor(
+            _together(coefs), _together(intercepts), _together(scores), self.intercept_penalty
+        )
+
+    def rivals(self, scores: Floats, n_rivals: int | None) -> NDArray[np.intp]:
+        """Return the numbers of the duels that scores (n, K) leave unsure, and all by default."""
+        every = slice(0, self.choices.n_rows)
+        gathered = self.choices.gather(every, scores)
+        duels: NDArray[np.intp] = choose_rivals(
+            self.choices, gathered, self.rows.n_classes, n_rivals
+        )
+        return duels
+
+    def with_dense_feedback(self) -> TrainingRows:
+        """Return the rows with feedback that corrections can learn from: codes or ranks."""
+        feedback = self.rows.feedback
+        if isinstance(feedback, SparseRanks):
+            return self.rows._replace(feedback=feedback.dense())
+        return self.rows
+
+
+def correct(
+    training: Training,
+    anchor: Anchor,
+    duels: NDArray[np.intp],
+    settings: Settings,
+    start_progress: StartProgress,
+) -> Corrections:
+    """Fit corrections of some duels to one model of the scores."""
+    rows = training.with_dense_feedback()
+    wanted = np.zeros(n_pairs(rows.n_classes), dtype=bool)
+    wanted[duels] = True
+    fitted, centre, told = fit_corrections(
+        rows, settings, anchor, wanted, training.threads, start_progress
+    )
+    return Corrections.of(fitted, centre, rows, anchor, np.flatnonzero(told))
+
+
+def _together(arrays: Any) -> Floats:
+    """Stack arrays; one alone is not copied."""
+    return arrays[0][np.newaxis] if len(arrays) == 1 else np.stack(arrays)

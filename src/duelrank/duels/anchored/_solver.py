@@ -1,0 +1,344 @@
+"""The solver of the scores: conjugate gradients, then Newton's method.
+
+It minimises ½ Σ_j penalty_j ‖w_j‖² + C Σ_i loss_i(scores of row i) over the coefficients of all
+labels at once, (d + 1, K). An iteration takes two products with the rows: coefficients to scores,
+and gradients back.
+
+- *Far away*, nonlinear conjugate gradients (Polak-Ribière). Newton steps would not pay there: while
+  all of many labels are about as probable, curvatures are tiny, and the steps far too long.
+- *Close by*, Newton steps, whose systems are solved by conjugate gradients.
+
+Along a direction scores change linearly, so that a line search needs no products. Both go by the
+same preconditioner, the diagonal of the Hessian. The certificate is that of the logistic problems,
+the relative Newton decrement: what the next step would gain, as a share of the objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duelrank._batches import batches
+from duelrank._threads import Threads
+from duelrank.duels.anchored._luce import CURVATURE_ON_THE_WAY, Choices
+from duelrank.duels.anchored._points import Points
+
+Floats = NDArray[Any]
+
+NUMBERS_AT_ONCE = 2**18  # of scores, or of coefficients, that are handled together
+CLOSE = 0.1  # preconditioned squared gradient, as a share of the objective, for Newton steps
+RENEW = 10  # iterations after which the preconditioner is computed again
+# A line search ends where the slope is this share of the first one, or after so many steps.
+FLAT, MOST_STEPS = 0.2, 8
+# Conjugate gradients inside a Newton step end at this share of the first residual, where what is
+# unsolved is this share of the tolerance, or after so many iterations.
+FORCING, UNSOLVED, MOST_INNER = 0.1, 0.2, 30
+
+
+class Solution(NamedTuple):
+    """Coefficients of the scores.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (d + 1, K)
+        Coefficients of the points' columns, and intercepts.
+    decrement : float
+        Relative Newton decrement before the last step.
+    n_iter : int
+        Iterations.
+    """
+
+    coef: Floats
+    decrement: float
+    n_iter: int
+
+
+class ScoreProblem:
+    """The objective, its derivatives, and products that threads share.
+
+    Parameters
+    ----------
+    points : Points
+        The rows.
+    choices : Choices
+        What they say.
+    C : float
+        Inverse strength of the penalty.
+    penalty : ndarray of shape (d + 1,)
+        Penalty of the coefficients of every column, and of the intercepts.
+    threads : Threads
+        The threads.
+    """
+
+    def __init__(
+        self, points: Points, choices: Choices, C: float, penalty: Floats, threads: Threads
+    ) -> None:
+        self.points, self.choices, self.C, self.threads = points, choices, C, threads
+        n_rows, n_columns = points.shape
+        self.penalty = penalty.astype(points.dtype)[:, np.newaxis]
+        n_labels = choices.n_classes
+        self.rows = list(batches(n_rows, max(16, NUMBERS_AT_ONCE // n_labels)))
+        self.blocks = list(batches(n_columns + 1, max(1, NUMBERS_AT_ONCE // n_labels)))
+
+    def scores(self, coef: Floats) -> Floats:
+        """Return the scores that matter of all rows, (n, width)."""
+        scores = np.empty((self.points.shape[0], self.choices.width), dtype=self.points.dtype)
+        shift = self.points.shift(coef)
+
+        def write(rows: slice) -> None:
+            scores[rows] = self.choices.gather(rows, self.points.scores(coef, shift, rows))
+
+        self.threads.map(write, self.rows)
+        return scores
+
+    def evaluate(self, scores: Floats) -> tuple[float, Floats, list[Any]]:
+        """Return the loss times C, its gradient by the scores, and what its Hessian needs."""
+        gradient = np.empty_like(scores)
+
+        def part(rows: slice) -> tuple[float, Any]:
+            found = self.choices.evaluate(rows, scores[rows])
+            np.multiply(found.gradient, self.C, out=gradient[rows])
+            return found.loss, found.state
+
+        parts = self.threads.map(part, self.rows)
+        return self.C * sum(loss for loss, _ in parts), gradient, [state for _, state in parts]
+
+    def curved(self, states: list[Any], along: Floats) -> Floats:
+        """Return C times the Hessians of the rows times changes of their scores, (n, width)."""
+        product = np.empty_like(along)
+
+        def write(item: tuple[slice, Any]) -> None:
+            rows, state = item
+            changes = self.choices.hessian_times(rows, state, along[rows])
+            np.multiply(changes, self.C, out=product[rows])
+
+        self.threads.map(write, list(zip(self.rows, states, strict=True)))
+        return product
+
+    def adjoint(self, of_rows: Floats) -> Floats:
+        """Return what numbers for the scores of all rows mean for the coefficients, (d + 1, K)."""
+        return self.points.adjoint(self.choices.spread(of_rows))
+
+    def inverse_diagonal(self, states: list[Any], least: float) -> Floats:
+        """Return one over the diagonal of the Hessian, (d + 1, K)."""
+        curvature = np.empty((self.points.shape[0], self.choices.width), dtype=self.points.dtype)
+
+        def write(item: tuple[slice, Any]) -> None:
+            rows, state = item
+            curvature[rows] = self.choices.curvature(rows, state, least)
+
+        self.threads.map(write, list(zip(self.rows, states, strict=True)))
+        diagonal = self.points.adjoint_of_squares(self.choices.spread(curvature))
+
+        def invert(block: slice) -> None:
+            part = diagonal[block]
+            part *= self.C
+            part += self.penalty[block]
+            np.reciprocal(part, out=part)
+
+        self.threads.map(invert, self.blocks)
+        return diagonal
+
+    def dot(self, a: Floats, b: Floats, *factors: Floats) -> float:
+        """Sum the products of coefficients, in double precision."""
+
+        def part(block: slice) -> float:
+            product = a[block] * b[block]
+            for factor in factors:
+                product *= factor[block]
+            return float(product.sum(dtype=np.float64))
+
+        return sum(self.threads.map(part, self.blocks))
+
+    def dot_of_rows(self, a: Floats, b: Floats) -> float:
+        """Sum the products of numbers for the scores of all rows, in double precision."""
+        return sum(self.threads.map(lambda rows: float(np.vdot(a[rows], b[rows])), self.rows))
+
+    def add(self, a: Floats, factor: float, b: Floats, *factors: Floats) -> None:
+        """Add factor · b · factors to a, in place."""
+
+        def part(block: slice) -> None:
+            change = b[block] * a.dtype.type(factor)
+            for of_b in factors:
+                change *= of_b[block]
+            a[block] += change
+
+        self.threads.map(part, self.blocks)
+
+
+def solve(
+    problem: ScoreProblem,
+    start: Floats | None,
+    tol: float,
+    max_iter: int,
+    step: Callable[[], None] = lambda: None,
+) -> Solution:
+    """Minimise the objective.
+
+    Parameters
+    ----------
+    problem : ScoreProblem
+        The objective.
+    start : ndarray of shape (d + 1, K), or None
+        Where to start; from zero by default.
+    tol : float
+        Relative Newton decrement to reach.
+    max_iter : int
+        Most iterations.
+    step : callable
+        Called after every iteration.
+    """
+    shape = len(problem.penalty), problem.choices.n_classes
+    dtype = problem.points.dtype
+    coef = np.zeros(shape, dtype=dtype) if start is None else start.astype(dtype)
+    at = _Place(problem, coef)
+    n_iter = _descend(problem, at, max_iter // 2, step)
+    decrement = np.inf
+    while decrement > tol and n_iter < max_iter:
+        decrement = _newton_step(problem, at, tol)
+        n_iter += 1
+        step()
+        if at.stuck:
+            break
+    return Solution(at.coef, decrement, n_iter)
+
+
+class _Place:
+    """Where the solver is: coefficients, scores, loss, gradients and what the Hessian needs."""
+
+    def __init__(self, problem: ScoreProblem, coef: Floats) -> None:
+        self.problem, self.coef = problem, coef
+        self.scores = problem.scores(coef)
+        self.loss, self.of_scores, self.states = problem.evaluate(self.scores)
+        self.stuck = False
+
+    def gradient(self) -> Floats:
+        """Return the gradient of the objective, (d + 1, K)."""
+        gradient = self.problem.adjoint(self.of_scores)
+        self.problem.add(gradient, 1.0, self.coef, self.problem.penalty)
+        return gradient
+
+    def value(self) -> float:
+        """Return the objective."""
+        of_penalty = self.problem.dot(self.coef, self.coef, self.problem.penalty)
+        return max(self.loss + 0.5 * of_penalty, np.finfo(np.float64).tiny)
+
+    def move(self, direction: Floats, along: Floats, slope: float, step: float | None) -> None:
+        """Go along a direction, which changes the scores by `along`, to where the slope is small.
+
+        Parameters
+        ----------
+        direction : ndarray of shape (d + 1, K)
+            The direction.
+        along : ndarray of shape (n, width)
+            How scores change with it.
+        slope : float
+            Of the objective at the beginning; negative.
+        step : float or None
+            How far to try first; by default to where a parabola has its minimum.
+        """
+        problem = self.problem
+        linear = problem.dot(self.coef, direction, problem.penalty)
+        quadratic = problem.dot(direction, direction, problem.penalty)
+        if step is None:
+            curved = problem.dot_of_rows(along, problem.curved(self.states, along))
+            step = -slope / max(curved + quadratic, np.finfo(np.float64).tiny)
+        start = self.scores
+        taken = step
+        # Steps before and behind the minimum, with their slopes.
+        before, behind = (0.0, slope), None
+        for _ in range(MOST_STEPS):
+            taken = step
+            self.scores = start + along * along.dtype.type(taken)
+            self.loss, self.of_scores, self.states = problem.evaluate(self.scores)
+            here = problem.dot_of_rows(self.of_scores, along) + linear + taken * quadratic
+            if abs(here) <= FLAT * abs(slope):
+                break
+            if here < 0:
+                before = (taken, here)
+            else:
+                behind = (taken, here)
+            step = _next_step(before, behind)
+        problem.add(self.coef, taken, direction)
+
+    def renew_scores(self) -> None:
+        """Compute the scores from the coefficients, without the rounding of many steps."""
+        self.scores = self.problem.scores(self.coef)
+        self.loss, self.of_scores, self.states = self.problem.evaluate(self.scores)
+
+
+def _next_step(before: tuple[float, float], behind: tuple[float, float] | None) -> float:
+    """Return a step between one before the minimum and one behind it, or beyond the former."""
+    if behind is None:
+        return 3 * before[0]
+    share = before[1] / (before[1] - behind[1])
+    return before[0] + min(max(share, 0.1), 0.9) * (behind[0] - before[0])
+
+
+def _descend(problem: ScoreProblem, at: _Place, max_iter: int, step: Callable[[], None]) -> int:
+    """Go by nonlinear conjugate gradients until Newton steps pay; return the iterations."""
+    gradient = at.gradient()
+    inverse, direction = gradient, gradient  # until the first iteration sets them
+    before, square, slope = gradient, 0.0, 0.0
+    for iteration in range(max_iter):
+        renew = iteration % RENEW == 0
+        if renew:
+            inverse = problem.inverse_diagonal(at.states, CURVATURE_ON_THE_WAY)
+        last_square, square = square, problem.dot(gradient, gradient, inverse)
+        if square <= CLOSE * at.value():
+            return iteration
+        beta = 0.0
+        if not renew:
+            beta = max(0.0, (square - problem.dot(before, gradient, inverse)) / last_square)
+            slope = beta * problem.dot(gradient, direction) - square
+        if beta == 0.0 or slope >= 0:
+            direction = np.zeros_like(gradient)
+            slope = -square
+        else:
+            direction *= direction.dtype.type(beta)
+        problem.add(direction, -1.0, gradient, inverse)
+        at.move(direction, problem.scores(direction), slope, None)
+        before = gradient
+        gradient = at.gradient()
+        step()
+    return max_iter
+
+
+def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> float:
+    """Take a Newton step, and return the relative decrement before it."""
+    at.renew_scores()
+    value = at.value()
+    gradient = at.gradient()
+    inverse = problem.inverse_diagonal(at.states, 0.0)
+    residual = -gradient
+    square = problem.dot(residual, residual, inverse)
+    enough = max(FORCING**2 * square, UNSOLVED * tol * value)
+    change, along = np.zeros_like(gradient), np.zeros_like(at.scores)
+    direction = residual * inverse
+    for _ in range(MOST_INNER):
+        if square <= enough:
+            break
+        of_rows = problem.scores(direction)
+        image = problem.adjoint(problem.curved(at.states, of_rows))
+        problem.add(image, 1.0, direction, problem.penalty)
+        curvature = problem.dot(direction, image)
+        if curvature <= 0:
+            break
+        length = square / curvature
+        problem.add(change, length, direction)
+        along += along.dtype.type(length) * of_rows
+        problem.add(residual, -length, image)
+        last_square, square = square, problem.dot(residual, residual, inverse)
+        direction *= direction.dtype.type(square / last_square)
+        problem.add(direction, 1.0, residual, inverse)
+    slope = problem.dot(gradient, change)
+    decrement = 0.5 * (abs(slope) + square) / value
+    if slope >= 0:
+        at.stuck = True
+        return decrement
+    at.move(change, along, slope, 1.0)
+    at.stuck = at.value() >= value
+    return decrement

@@ -126,8 +126,9 @@ class SparsePoints:
         columns = sparse.csr_array(X.T)
         # As many entries in every part.
         entries = np.linspace(0, columns.nnz, PARTS + 1)
-        ends = np.unique(np.searchsorted(columns.indptr, entries))
+        ends = np.searchsorted(columns.indptr, entries)
         ends[0], ends[-1] = 0, columns.shape[0]
+        ends = np.unique(ends)
         self.parts = [slice(start, stop) for start, stop in pairwise(ends.tolist())]
         self.columns = [columns[part] for part in self.parts]
 
@@ -158,17 +159,16 @@ class SparsePoints:
         total = _column_sums(of_rows).astype(self.dtype)
 
         def write(sums: Floats, part: slice, columns: Any) -> None:
-            product = columns @ of_rows
-            sums[part] = product if isinstance(product, np.ndarray) else product.toarray()
+            sums[part] = _dense(columns @ of_rows)
             sums[part] -= np.outer(self.mean[part], total)
 
         return self._by_parts(write, total)
 
-    def adjoint_of_squares(self, of_rows: Floats) -> Floats:
+    def adjoint_of_squares(self, of_rows: Any) -> Floats:
         """Return Σ_i (x_i², 1) g_iᵀ, (d + 1, K), of rows that are not centred."""
 
         def write(sums: Floats, part: slice, columns: Any) -> None:
-            sums[part] = columns.power(2) @ of_rows
+            sums[part] = _dense(columns.power(2) @ of_rows)
 
         return self._by_parts(write, _column_sums(of_rows).astype(self.dtype))
 
@@ -225,6 +225,12 @@ def _eigenbasis(centred: Floats, weights: Floats | None) -> Floats | None:
 def _parts(n_rows: int) -> list[slice]:
     """Cut rows into parts that threads share."""
     return list(batches(n_rows, max(1024, -(-n_rows // PARTS))))
+
+
+def _dense(product: Any) -> Floats:
+    """Return a product of sparse columns as an array."""
+    dense: Floats = product if isinstance(product, np.ndarray) else product.toarray()
+    return dense
 
 
 def _column_sums(of_rows: Any) -> Floats:

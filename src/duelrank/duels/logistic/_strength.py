@@ -18,6 +18,7 @@ from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._rows import TrainingRows
 
 LARGE_MARGIN = 10.0
+ROUNDING = 1e-13  # of a mean, relative; rows that are no farther from it are all the same
 NUMBERS_AT_ONCE = 2**15  # that are centred in a cache
 
 
@@ -43,14 +44,17 @@ def mean_square(X: Any, weights: Floats | None, centre: bool) -> float:
     share = np.full(X.shape[0], 1.0) if weights is None else weights.astype(np.float64)
     share = share / share.sum()
     mean = share @ X if centre else np.zeros(X.shape[1])
+    of_mean = float(mean @ mean)
     total = 0.0
     if isinstance(X, np.ndarray):
         for part in batches(len(X), NUMBERS_AT_ONCE // max(1, X.shape[1])):
             total += float(share[part] @ np.square(X[part] - mean).sum(axis=1))
+        rounding = ROUNDING**2 * of_mean
     else:
         squares = np.square(X.data, dtype=np.float64)
-        total = float(squares @ np.repeat(share, np.diff(X.indptr)) - mean @ mean)
-    return _positive(total)
+        total = float(squares @ np.repeat(share, np.diff(X.indptr))) - of_mean
+        rounding = ROUNDING * of_mean
+    return _positive(total if total > rounding else 0.0)
 
 
 def _positive(square: float) -> float:

@@ -9,7 +9,9 @@ nothing about each other, so tied labels are chosen one by one, each among itsel
 
 The kernels take the scores of some rows and return the loss −Σ log p, its gradient by the scores
 and products with its Hessian. `SetChoices` serves rows whose best labels are ahead of all others,
-such as class labels, and `OrderedChoices` all other feedback.
+such as class labels, and `OrderedChoices` all other feedback. They work with a label's *lead*, its
+score minus log Σ_b exp(u_b), and with shares of neighbours: nothing under- or overflows where the
+best labels' scores are hundreds above those of the worst, as with long rankings that are certain.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ from duelrank.feedback import SparseRanks
 
 Floats = NDArray[Any]
 
-LEAST = np.finfo(np.float64).tiny
 # A chosen label's curvature p (1 − p) is nearly zero at first, when all labels are as probable, and
 # a quarter on the way. Preconditioners take it for a quarter from the start.
 CURVATURE_ON_THE_WAY = 0.25
+LARGEST_SPREAD = 600.0  # of the scores of a row that exp does not take to zero
 
 
 class Evaluation(NamedTuple):
@@ -95,42 +97,41 @@ class SetChoices:
             Their scores.
         """
         row, label, weight = self.chosen(rows)
-        largest = scores.max(axis=1, keepdims=True)
-        others = np.exp(scores - largest)
-        chosen = others[row, label].astype(np.float64)
-        others[row, label] = 0
+        others = scores.copy()
+        others[row, label] = -np.inf
+        largest = others.max(axis=1, keepdims=True)
+        others -= largest
+        np.exp(others, out=others)
         total = others.sum(axis=1, dtype=np.float64)
-        below = np.maximum(total[row] + chosen, LEAST)
-        loss = weight @ (np.log(below) - (scores[row, label] - largest[row, 0]))
-        share = weight / below
-        factor = self._sums(row, share, len(scores)).astype(scores.dtype)
+        lead = scores[row, label] - (largest[:, 0] + np.log(total))[row]
+        right, wrong = sigmoids(lead)
+        factor = (self._sums(row, weight * wrong, len(scores)) / total).astype(scores.dtype)
         gradient = others * factor[:, np.newaxis]
-        probability = chosen / below
-        gradient[row, label] = weight * (probability - 1)
-        return Evaluation(float(loss), gradient, (others, factor, chosen, below))
+        gradient[row, label] = -weight * wrong
+        loss = float(weight @ np.logaddexp(0, -lead))
+        return Evaluation(loss, gradient, (others, total, factor, wrong, right))
 
     def hessian_times(self, rows: slice, state: Any, vectors: Floats) -> Floats:
         """Return the Hessian of every row times a vector, (m, K)."""
         row, label, weight = self.chosen(rows)
-        others, factor, chosen, below = state
+        others, total, factor, wrong, right = state
         along = others * vectors
-        of_chosen = vectors[row, label]
-        mean = (along.sum(axis=1, dtype=np.float64)[row] + chosen * of_chosen) / below
-        shift = self._sums(row, weight * mean / below, len(vectors)).astype(vectors.dtype)
+        mean = (along.sum(axis=1, dtype=np.float64) / total)[row]  # of labels behind
+        gap = vectors[row, label] - mean
+        shift = self._sums(row, weight * wrong * (mean + right * gap), len(vectors)) / total
         along *= factor[:, np.newaxis]
-        along -= others * shift[:, np.newaxis]
-        along[row, label] = weight * (chosen / below) * (of_chosen - mean)
+        along -= others * shift[:, np.newaxis].astype(vectors.dtype)
+        along[row, label] = weight * wrong * right * gap
         return along
 
     def curvature(self, rows: slice, state: Any, least: float) -> Floats:
-        """Return the diagonal of the Hessians, (m, K), that of chosen labels at least `least`."""
-        others, factor, chosen, below = state
+        """Return bounds of the diagonal, (m, K), that of chosen labels at least `least`."""
+        others, _, factor, wrong, right = state
         row, label, weight = self.chosen(rows)
         probability = others * factor[:, np.newaxis]
         if self.weights is None and self.one_each:
             probability *= 1 - probability
-        own = chosen / below
-        probability[row, label] = weight * np.maximum(own * (1 - own), least)
+        probability[row, label] = weight * np.maximum(wrong * right, least)
         return probability
 
     def chosen(self, rows: slice) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
@@ -174,12 +175,8 @@ class OrderedChoices:
         number = np.arange(self.width)
         new = np.ones(ranks.shape, dtype=bool)
         new[:, 1:] = ranks[:, 1:] != ranks[:, :-1]
-        # Where the labels of the same place begin, and where those of a better place do.
+        # Where the labels of the same place begin.
         self.start = np.maximum.accumulate(np.where(new, number, 0), axis=1)
-        new_after = np.ones(ranks.shape, dtype=bool)
-        new_after[:, :-1] = new[:, 1:]
-        ends = np.where(new_after, number + 1, self.width)
-        self.end = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
         self.chosen = self.placed & (self.start > np.count_nonzero(~self.placed, axis=1)[:, None])
 
     def gather(self, rows: slice, scores: Floats) -> Floats:
@@ -209,51 +206,90 @@ class OrderedChoices:
             Their scores, as by `gather`.
         """
         placed, chosen, weight = self.placed[rows], self.chosen[rows], self.weight(rows)
-        shifted = np.where(placed, scores, -np.inf).astype(np.float64)
-        largest = shifted.max(axis=1, keepdims=True, initial=-np.inf)
-        shifted -= np.where(np.isfinite(largest), largest, 0)
-        terms = np.exp(shifted)
-        below = np.maximum(self._behind(rows, terms) + terms, LEAST)
-        loss = np.sum(weight * np.where(chosen, np.log(below) - np.where(placed, shifted, 0), 0))
-        share = np.where(chosen, weight / below, 0)
-        factor = self._ahead(rows, share)
-        gradient = terms * (factor + share) - weight * chosen
-        return Evaluation(float(loss), gradient.astype(scores.dtype), (terms, below, share, factor))
+        scores_of = np.where(placed, scores, -np.inf).astype(np.float64)
+        before = _logs_of_sums(scores_of)
+        # A label's share of itself and all before it; these are behind it, or at its place.
+        step = np.where(placed, scores_of - np.where(placed, before[:, :-1], 0), -np.inf)
+        shares = sigmoids(np.ascontiguousarray(step.T))
+        behind = np.take_along_axis(before, self.start[rows], axis=1)
+        lead = np.where(chosen, scores_of, 0) - np.where(chosen, behind, 0)
+        right, wrong = sigmoids(lead)
+        # log(1 + exp(−lead))
+        losses = np.maximum(-lead, 0) - np.log(np.maximum(right, wrong))
+        loss = float(np.sum(weight * chosen * losses))
+        wrong *= weight * chosen
+        blame = self._share_out(rows, shares, wrong)
+        state = shares, wrong, right, blame
+        return Evaluation(loss, (blame - wrong).astype(scores.dtype), state)
 
     def hessian_times(self, rows: slice, state: Any, vectors: Floats) -> Floats:
         """Return the Hessian of every row times a vector, (m, width)."""
-        terms, below, share, factor = state
-        along = terms * vectors
-        mean = (self._behind(rows, along) + along) / below
-        shift = share * mean
-        product = along * (factor + share) - terms * (self._ahead(rows, shift) + shift)
+        shares, wrong, right, blame = state
+        mean = self._means_behind(rows, shares, vectors)
+        gap = vectors - mean
+        product = blame * vectors - self._share_out(rows, shares, wrong * (mean + right * gap))
+        product += wrong * right * gap
         return product.astype(vectors.dtype)
 
     def curvature(self, rows: slice, state: Any, least: float) -> Floats:
         """Return bounds of the diagonal, that of chosen labels at least `least`."""
-        terms, _, share, factor = state
-        own = terms * share
+        _, wrong, right, blame = state
         weight, chosen = self.weight(rows), self.chosen[rows]
-        own = np.maximum(own * (1 - own / np.maximum(weight, LEAST)), least * weight * chosen)
-        return terms * factor + own
+        return np.asarray(blame + np.maximum(wrong * right, least * weight * chosen))
 
-    def _behind(self, rows: slice, values: Floats) -> Floats:
-        """Sum over the labels behind every label."""
-        sums = np.zeros((len(values), self.width + 1))
-        np.cumsum(values, axis=1, out=sums[:, 1:])
-        return np.take_along_axis(sums, self.start[rows], axis=1)
+    def _means_behind(self, rows: slice, shares: tuple[Floats, Floats], values: Floats) -> Floats:
+        """Return the means over the labels behind every label, by their probabilities."""
+        of_label, of_others = shares
+        columns = np.asarray(values.T, dtype=np.float64)
+        means = np.zeros((self.width + 1, len(values)))
+        for place in range(self.width):
+            means[place + 1] = of_others[place] * means[place] + of_label[place] * columns[place]
+        return np.take_along_axis(means.T, self.start[rows], axis=1)
 
-    def _ahead(self, rows: slice, values: Floats) -> Floats:
-        """Sum over the labels ahead of every label."""
-        sums = np.zeros((len(values), self.width + 1))
-        sums[:, :-1] = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
-        return np.take_along_axis(sums, self.end[rows], axis=1)
+    def _share_out(self, rows: slice, shares: tuple[Floats, Floats], values: Floats) -> Floats:
+        """Share a number of every label out to the labels behind it, by their probabilities."""
+        of_label, of_others = shares
+        n_rows, width = values.shape
+        number = self.start[rows] * n_rows + np.arange(n_rows)[:, np.newaxis]
+        size = (width + 1) * n_rows
+        given = np.bincount(number.ravel(), values.ravel(), minlength=size).reshape(-1, n_rows)
+        result = np.empty((width, n_rows))
+        rest = np.zeros(n_rows)
+        for place in reversed(range(width)):
+            rest += given[place + 1]
+            result[place] = of_label[place] * rest
+            rest *= of_others[place]
+        return result.T
 
     def weight(self, rows: slice) -> Any:
         return 1.0 if self.weights is None else self.weights[rows, np.newaxis]
 
 
 Choices = SetChoices | OrderedChoices
+
+
+def sigmoids(values: Floats) -> tuple[Floats, Floats]:
+    """Return 1 / (1 + exp(−v)) and 1 / (1 + exp(v)), both without loss of digits."""
+    small = np.exp(-np.abs(values))
+    large = 1 / (1 + small)
+    small *= large
+    positive = values >= 0
+    return np.where(positive, large, small), np.where(positive, small, large)
+
+
+def _logs_of_sums(scores: Floats) -> Floats:
+    """Return log Σ exp over the first 0, 1, … scores of every row, (m, width + 1)."""
+    logs = np.full((len(scores), scores.shape[1] + 1), -np.inf)
+    largest = scores.max(axis=1, keepdims=True)
+    largest[np.isneginf(largest)] = 0
+    shifted = scores - largest
+    if np.all((shifted > -LARGEST_SPREAD) | np.isneginf(shifted)):
+        with np.errstate(divide="ignore"):  # of no scores
+            np.log(np.cumsum(np.exp(shifted), axis=1), out=logs[:, 1:])
+        logs[:, 1:] += largest
+    else:
+        np.logaddexp.accumulate(scores, axis=1, out=logs[:, 1:])
+    return logs
 
 
 def choices_of(feedback: Any, weights: Floats | None, n_classes: int) -> Choices:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from duelrank._pairs import pairs
     from duelrank.duels import (
         AnchoredDuels,
+        AnchoredDuelsCV,
         EstimatorDuels,
         ForestDuels,
         KernelDuels,
@@ -65,6 +66,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AnchoredDuels",
+    "AnchoredDuelsCV",
     "DuelRanker",
     "EstimatorDuels",
     "ForestDuels",
@@ -119,6 +121,7 @@ _ROOMS = (
 # The rooms of the names above that are not rooms themselves.
 _ROOM_OF = {
     "AnchoredDuels": "duels",
+    "AnchoredDuelsCV": "duels",
     "DuelRanker": "rankers",
     "EstimatorDuels": "duels",
     "ForestDuels": "duels",

@@ -13,11 +13,12 @@ from duelrank.duels._protocol import check_engine as check_engine
 from duelrank.duels._stacked import StackedDuels
 from duelrank.duels._stacked import WithSquares as WithSquares
 from duelrank.duels._stump import StumpDuels
-from duelrank.duels.anchored import AnchoredDuels
+from duelrank.duels.anchored import AnchoredDuels, AnchoredDuelsCV
 from duelrank.duels.logistic import LogisticDuels, LogisticDuelsCV
 
 __all__ = [
     "AnchoredDuels",
+    "AnchoredDuelsCV",
     "DuelEngine",
     "EstimatorDuels",
     "ForestDuels",

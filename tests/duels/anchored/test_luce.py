@@ -200,7 +200,10 @@ def test_few_of_many_labels_are_never_spread_out(rng):
     for row in ranks:
         row[rng.choice(n_labels, 3, replace=False)] = [1, 2, 2]
     feedback = SparseRanks(sparse.csr_array(ranks), "unknown")
-    narrow, wide = choices_of(feedback, None, n_labels), choices_of(feedback.dense(), None, n_labels)
+    narrow, wide = (
+        choices_of(feedback, None, n_labels),
+        choices_of(feedback.dense(), None, n_labels),
+    )
     assert narrow.width == 3
     assert wide.width == n_labels
     scores = rng.normal(size=(N, n_labels))

@@ -12,6 +12,7 @@ are the files, roughly in the order in which a fit goes through them:
 - `_wins`: how many duels every label wins.
 """
 
+from duelrank.duels.anchored._cv import AnchoredDuelsCV
 from duelrank.duels.anchored._engine import AnchoredDuels
 
-__all__ = ["AnchoredDuels"]
+__all__ = ["AnchoredDuels", "AnchoredDuelsCV"]

@@ -16,6 +16,7 @@ best labels' scores are hundreds above those of the worst, as with long rankings
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,6 +78,10 @@ class SetChoices:
         self.rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
         self.n_rows, self.width, self.n_classes = len(ends) - 1, n_classes, n_classes
         self.one_each = bool(np.all(np.diff(ends) == 1))
+
+    def weighted(self, weights: Floats) -> SetChoices:
+        """Return the same choices with other weights of the rows."""
+        return SetChoices(self.labels, self.ends, weights, self.n_classes)
 
     def gather(self, rows: slice, scores: Floats) -> Floats:
         """Return the scores that matter: all of them."""
@@ -178,6 +183,12 @@ class OrderedChoices:
         # Where the labels of the same place begin.
         self.start = np.maximum.accumulate(np.where(new, number, 0), axis=1)
         self.chosen = self.placed & (self.start > np.count_nonzero(~self.placed, axis=1)[:, None])
+
+    def weighted(self, weights: Floats) -> OrderedChoices:
+        """Return the same choices with other weights of the rows."""
+        other = copy(self)
+        other.weights = weights
+        return other
 
     def gather(self, rows: slice, scores: Floats) -> Floats:
         """Return the scores of the labels that matter, from the worst to the best."""

@@ -7,6 +7,7 @@ unsurest duels. A duel is corrected if either of its labels is a rival of the ot
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def choose_rivals(choices: Choices, scores: Floats, n_classes: int, n_rivals: in
         return np.arange(n_pairs(n_classes))
     if n_rivals == 0:
         return np.zeros(0, dtype=np.intp)
-    unsure = unsureness(choices, scores, n_classes)
+    unsure = sums_of_duels(choices, scores, n_classes, expit)
     unsure += unsure.T
     np.fill_diagonal(unsure, -1)
     rivals = np.argpartition(-unsure, n_rivals - 1, axis=1)[:, :n_rivals]
@@ -51,33 +52,56 @@ def choose_rivals(choices: Choices, scores: Floats, n_classes: int, n_rivals: in
     return np.unique(duel_numbers(first, second, n_classes))
 
 
-def unsureness(choices: Choices, scores: Floats, n_classes: int) -> Floats:
-    """Return how unsure the scores are of duels that rows decide, (K, K), the winner first."""
-    unsure = np.zeros((n_classes, n_classes))
+def sums_of_duels(
+    choices: Choices, scores: Floats, n_classes: int, measure: Callable[[Floats], Floats]
+) -> Floats:
+    """Sum something over the rows that decide a duel, (K, K), the winner first.
+
+    Parameters
+    ----------
+    choices : Choices
+        What rows say.
+    scores : ndarray of shape (n, width)
+        Their scores, as the choices gather them.
+    n_classes : int
+        Number of labels K.
+    measure : callable
+        Takes what the score of the loser is above that of the winner, and returns what is summed.
+    """
+    sums = np.zeros((n_classes, n_classes))
     for rows in batches(choices.n_rows, NUMBERS_AT_ONCE // choices.width):
         if isinstance(choices, SetChoices):
-            _add_sets(unsure, choices, rows, scores[rows])
+            _add_sets(sums, choices, rows, scores[rows], measure)
         else:
-            _add_orders(unsure, choices, rows, scores[rows])
-    return unsure
+            _add_orders(sums, choices, rows, scores[rows], measure)
+    return sums
 
 
-def _add_sets(unsure: Floats, choices: SetChoices, rows: slice, scores: Floats) -> None:
+def _add_sets(
+    sums: Floats,
+    choices: SetChoices,
+    rows: slice,
+    scores: Floats,
+    measure: Callable[[Floats], Floats],
+) -> None:
     row, label, weight = choices.chosen(rows)
-    wrong = expit(scores[row] - scores[row, label][:, np.newaxis])
-    if choices.one_each:
-        wrong[row, label] = 0
-    else:  # labels that are chosen as well say nothing
-        best = np.zeros(scores.shape, dtype=bool)
-        best[row, label] = True
-        wrong[best[row]] = 0
-    shape = len(unsure), len(row)
+    values = measure(scores[row] - scores[row, label][:, np.newaxis])
+    best = np.zeros(scores.shape, dtype=bool)
+    best[row, label] = True
+    values[best[row]] = 0  # labels that are chosen as well say nothing
+    shape = len(sums), len(row)
     by_label = sparse.csr_array((weight, (label, np.arange(len(row)))), shape=shape)
-    unsure += by_label @ wrong
+    sums += by_label @ values
 
 
-def _add_orders(unsure: Floats, choices: OrderedChoices, rows: slice, scores: Floats) -> None:
-    n_classes, labels = len(unsure), choices.labels[rows]
+def _add_orders(
+    sums: Floats,
+    choices: OrderedChoices,
+    rows: slice,
+    scores: Floats,
+    measure: Callable[[Floats], Floats],
+) -> None:
+    n_classes, labels = len(sums), choices.labels[rows]
     weight = choices.weight(rows) * np.ones((len(scores), 1))
     number = np.arange(choices.width)
     for place in range(1, choices.width):
@@ -85,6 +109,6 @@ def _add_orders(unsure: Floats, choices: OrderedChoices, rows: slice, scores: Fl
         behind = choices.placed[rows] & (number < start[:, np.newaxis])
         behind &= choices.chosen[rows, place][:, np.newaxis]
         row, other = np.nonzero(behind)
-        wrong = weight[row, 0] * expit(scores[row, other] - scores[row, place])
+        values = weight[row, 0] * measure(scores[row, other] - scores[row, place])
         pair = labels[row, place] * n_classes + labels[row, other]
-        unsure += np.bincount(pair, wrong, minlength=n_classes**2).reshape(n_classes, n_classes)
+        sums += np.bincount(pair, values, minlength=n_classes**2).reshape(n_classes, n_classes)

@@ -142,31 +142,18 @@ class ScoreProblem:
         self.threads.map(invert, self.blocks)
         return diagonal
 
-    def dot(self, a: Floats, b: Floats, *factors: Floats) -> float:
-        """Sum the products of coefficients, in double precision."""
+    def over_blocks(self, step: Callable[[slice], tuple[float, ...]]) -> Floats:
+        """Call a function for blocks of coefficients, and sum what it returns.
 
-        def part(block: slice) -> float:
-            product = a[block] * b[block]
-            for factor in factors:
-                product *= factor[block]
-            return float(product.sum(dtype=np.float64))
-
-        return sum(self.threads.map(part, self.blocks))
+        With many labels, coefficients are larger than a cache, and going through them takes about
+        as long as a product with the rows. So all that is to be done with a block is done at once.
+        """
+        sums: Floats = np.sum(self.threads.map(step, self.blocks), axis=0)
+        return sums
 
     def dot_of_rows(self, a: Floats, b: Floats) -> float:
         """Sum the products of numbers for the scores of all rows, in double precision."""
         return sum(self.threads.map(lambda rows: float(np.vdot(a[rows], b[rows])), self.rows))
-
-    def add(self, a: Floats, factor: float, b: Floats, *factors: Floats) -> None:
-        """Add factor · b · factors to a, in place."""
-
-        def part(block: slice) -> None:
-            change = b[block] * a.dtype.type(factor)
-            for of_b in factors:
-                change *= of_b[block]
-            a[block] += change
-
-        self.threads.map(part, self.blocks)
 
 
 def solve(
@@ -196,13 +183,11 @@ def solve(
     coef = np.zeros(shape, dtype=dtype) if start is None else start.astype(dtype)
     at = _Place(problem, coef)
     n_iter = _descend(problem, at, max_iter // 2, step)
-    decrement = np.inf
-    while decrement > tol and n_iter < max_iter:
-        decrement = _newton_step(problem, at, tol)
+    decrement, led_down = np.inf, True
+    while decrement > tol and led_down and n_iter < max_iter:
+        decrement, led_down = _newton_step(problem, at, tol)
         n_iter += 1
         step()
-        if at.stuck:
-            break
     return Solution(at.coef, decrement, n_iter)
 
 
@@ -211,63 +196,64 @@ class _Place:
 
     def __init__(self, problem: ScoreProblem, coef: Floats) -> None:
         self.problem, self.coef = problem, coef
-        self.scores = problem.scores(coef)
-        self.loss, self.of_scores, self.states = problem.evaluate(self.scores)
-        self.stuck = False
+        self.renew_scores()
 
-    def gradient(self) -> Floats:
-        """Return the gradient of the objective, (d + 1, K)."""
-        gradient = self.problem.adjoint(self.of_scores)
-        self.problem.add(gradient, 1.0, self.coef, self.problem.penalty)
-        return gradient
+    def renew_scores(self) -> None:
+        """Compute the scores from the coefficients, without the rounding of many steps."""
+        self.scores = self.problem.scores(self.coef)
+        self.loss, self.of_scores, self.states = self.problem.evaluate(self.scores)
 
-    def value(self) -> float:
-        """Return the objective."""
-        of_penalty = self.problem.dot(self.coef, self.coef, self.problem.penalty)
-        return max(self.loss + 0.5 * of_penalty, np.finfo(np.float64).tiny)
-
-    def move(self, direction: Floats, along: Floats, slope: float, step: float | None) -> None:
-        """Go along a direction, which changes the scores by `along`, to where the slope is small.
+    def move(self, way: _Way, along: Floats, step: float | None) -> float:
+        """Go along a direction to where the slope is small, and return how far.
 
         Parameters
         ----------
-        direction : ndarray of shape (d + 1, K)
+        way : _Way
             The direction.
         along : ndarray of shape (n, width)
             How scores change with it.
-        slope : float
-            Of the objective at the beginning; negative.
         step : float or None
             How far to try first; by default to where a parabola has its minimum.
         """
         problem = self.problem
-        linear = problem.dot(self.coef, direction, problem.penalty)
-        quadratic = problem.dot(direction, direction, problem.penalty)
         if step is None:
             curved = problem.dot_of_rows(along, problem.curved(self.states, along))
-            step = -slope / max(curved + quadratic, np.finfo(np.float64).tiny)
-        start = self.scores
-        taken = step
+            step = -way.slope / max(curved + way.quadratic, np.finfo(np.float64).tiny)
+        start, taken = self.scores, step
         # Steps before and behind the minimum, with their slopes.
-        before, behind = (0.0, slope), None
+        before, behind = (0.0, way.slope), None
         for _ in range(MOST_STEPS):
             taken = step
             self.scores = start + along * along.dtype.type(taken)
             self.loss, self.of_scores, self.states = problem.evaluate(self.scores)
-            here = problem.dot_of_rows(self.of_scores, along) + linear + taken * quadratic
-            if abs(here) <= FLAT * abs(slope):
+            here = problem.dot_of_rows(self.of_scores, along) + way.linear + taken * way.quadratic
+            if abs(here) <= FLAT * abs(way.slope):
                 break
             if here < 0:
                 before = (taken, here)
             else:
                 behind = (taken, here)
             step = _next_step(before, behind)
-        problem.add(self.coef, taken, direction)
+        length = self.coef.dtype.type(taken)
 
-    def renew_scores(self) -> None:
-        """Compute the scores from the coefficients, without the rounding of many steps."""
-        self.scores = self.problem.scores(self.coef)
-        self.loss, self.of_scores, self.states = self.problem.evaluate(self.scores)
+        def go(block: slice) -> tuple[float, ...]:
+            self.coef[block] += length * way.direction[block]
+            return ()
+
+        problem.over_blocks(go)
+        return taken
+
+
+class _Way(NamedTuple):
+    """A direction, the slope of the objective along it, and of the penalty what is (bi)linear.
+
+    The penalty after a step t is ½ (wᵀPw + 2 t linear + t² quadratic).
+    """
+
+    direction: Floats
+    slope: float
+    linear: float
+    quadratic: float
 
 
 def _next_step(before: tuple[float, float], behind: tuple[float, float] | None) -> float:
@@ -280,65 +266,128 @@ def _next_step(before: tuple[float, float], behind: tuple[float, float] | None) 
 
 def _descend(problem: ScoreProblem, at: _Place, max_iter: int, step: Callable[[], None]) -> int:
     """Go by nonlinear conjugate gradients until Newton steps pay; return the iterations."""
-    gradient = at.gradient()
-    inverse, direction = gradient, gradient  # until the first iteration sets them
-    before, square, slope = gradient, 0.0, 0.0
+    coef, penalty = at.coef, problem.penalty
+    before = direction = inverse = np.zeros_like(coef)
+    last_square = 0.0
     for iteration in range(max_iter):
         renew = iteration % RENEW == 0
         if renew:
             inverse = problem.inverse_diagonal(at.states, CURVATURE_ON_THE_WAY)
-        last_square, square = square, problem.dot(gradient, gradient, inverse)
-        if square <= CLOSE * at.value():
+        gradient = problem.adjoint(at.of_scores)
+
+        def measure(
+            block: slice,
+            gradient: Floats = gradient,
+            inverse: Floats = inverse,
+            before: Floats = before,
+            direction: Floats = direction,
+        ) -> tuple[float, ...]:
+            of_penalty = penalty[block] * coef[block]
+            mine = gradient[block]
+            mine += of_penalty
+            scaled = inverse[block] * mine
+            return (
+                _dot(mine, scaled),
+                _dot(before[block], scaled),
+                _dot(direction[block], mine),
+                _dot(coef[block], of_penalty),
+            )
+
+        square, change, along_last, of_penalty = problem.over_blocks(measure)
+        if square <= CLOSE * (at.loss + 0.5 * of_penalty):
             return iteration
-        beta = 0.0
-        if not renew:
-            beta = max(0.0, (square - problem.dot(before, gradient, inverse)) / last_square)
-            slope = beta * problem.dot(gradient, direction) - square
-        if beta == 0.0 or slope >= 0:
-            direction = np.zeros_like(gradient)
-            slope = -square
-        else:
-            direction *= direction.dtype.type(beta)
-        problem.add(direction, -1.0, gradient, inverse)
-        at.move(direction, problem.scores(direction), slope, None)
-        before = gradient
-        gradient = at.gradient()
+        beta = 0.0 if renew else max(0.0, (square - change) / last_square)
+        if beta * along_last >= square:  # it would not lead down
+            beta = 0.0
+        if beta == 0.0:
+            direction = np.zeros_like(coef)
+
+        def turn(
+            block: slice,
+            gradient: Floats = gradient,
+            inverse: Floats = inverse,
+            direction: Floats = direction,
+            beta: float = beta,
+        ) -> tuple[float, ...]:
+            mine = direction[block]
+            mine *= coef.dtype.type(beta)
+            mine -= inverse[block] * gradient[block]
+            of_penalty = penalty[block] * mine
+            return _dot(coef[block], of_penalty), _dot(mine, of_penalty)
+
+        linear, quadratic = problem.over_blocks(turn)
+        way = _Way(direction, beta * along_last - square, linear, quadratic)
+        at.move(way, problem.scores(direction), None)
+        before, last_square = gradient, square
         step()
     return max_iter
 
 
-def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> float:
-    """Take a Newton step, and return the relative decrement before it."""
+def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, bool]:
+    """Take a Newton step; return the relative decrement before it, and whether it led down."""
     at.renew_scores()
-    value = at.value()
-    gradient = at.gradient()
+    coef, penalty = at.coef, problem.penalty
     inverse = problem.inverse_diagonal(at.states, 0.0)
-    residual = -gradient
-    square = problem.dot(residual, residual, inverse)
+    gradient = problem.adjoint(at.of_scores)
+    residual, direction = np.empty_like(coef), np.empty_like(coef)
+
+    def begin(block: slice) -> tuple[float, ...]:
+        of_penalty = penalty[block] * coef[block]
+        gradient[block] += of_penalty
+        residual[block] = -gradient[block]
+        direction[block] = residual[block] * inverse[block]
+        return _dot(residual[block], direction[block]), _dot(coef[block], of_penalty)
+
+    square, of_penalty = problem.over_blocks(begin)
+    value = max(at.loss + 0.5 * of_penalty, np.finfo(np.float64).tiny)
     enough = max(FORCING**2 * square, UNSOLVED * tol * value)
-    change, along = np.zeros_like(gradient), np.zeros_like(at.scores)
-    direction = residual * inverse
+    change, along = np.zeros_like(coef), np.zeros_like(at.scores)
     for _ in range(MOST_INNER):
         if square <= enough:
             break
         of_rows = problem.scores(direction)
         image = problem.adjoint(problem.curved(at.states, of_rows))
-        problem.add(image, 1.0, direction, problem.penalty)
-        curvature = problem.dot(direction, image)
-        if curvature <= 0:
-            break
-        length = square / curvature
-        problem.add(change, length, direction)
+
+        def bend(block: slice, image: Floats = image) -> tuple[float, ...]:
+            image[block] += penalty[block] * direction[block]
+            return (_dot(direction[block], image[block]),)
+
+        length = square / max(problem.over_blocks(bend)[0], np.finfo(np.float64).tiny)
+
+        def go(block: slice, image: Floats = image, length: float = length) -> tuple[float, ...]:
+            change[block] += coef.dtype.type(length) * direction[block]
+            mine = residual[block]
+            mine -= coef.dtype.type(length) * image[block]
+            return (_dot(mine, inverse[block] * mine),)
+
+        last_square, square = square, problem.over_blocks(go)[0]
         along += along.dtype.type(length) * of_rows
-        problem.add(residual, -length, image)
-        last_square, square = square, problem.dot(residual, residual, inverse)
-        direction *= direction.dtype.type(square / last_square)
-        problem.add(direction, 1.0, residual, inverse)
-    slope = problem.dot(gradient, change)
-    decrement = 0.5 * (abs(slope) + square) / value
+
+        def turn(block: slice, ratio: float = square / last_square) -> tuple[float, ...]:
+            mine = direction[block]
+            mine *= coef.dtype.type(ratio)
+            mine += inverse[block] * residual[block]
+            return ()
+
+        problem.over_blocks(turn)
+
+    def measure(block: slice) -> tuple[float, ...]:
+        of_penalty = penalty[block] * change[block]
+        return (
+            _dot(gradient[block], change[block]),
+            _dot(coef[block], of_penalty),
+            _dot(change[block], of_penalty),
+        )
+
+    slope, linear, quadratic = problem.over_blocks(measure)
+    decrement = float(0.5 * (abs(slope) + square) / value)
     if slope >= 0:
-        at.stuck = True
-        return decrement
-    at.move(change, along, slope, 1.0)
-    at.stuck = at.value() >= value
-    return decrement
+        return decrement, False
+    taken = at.move(_Way(change, slope, linear, quadratic), along, 1.0)
+    after = at.loss + 0.5 * (of_penalty + 2 * taken * linear + taken**2 * quadratic)
+    return decrement, bool(after < value)
+
+
+def _dot(a: Floats, b: Floats) -> float:
+    """Return the product of two blocks, summed in double precision."""
+    return float(np.multiply(a, b).sum(dtype=np.float64))

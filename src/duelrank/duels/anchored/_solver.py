@@ -29,13 +29,15 @@ from duelrank.duels.anchored._points import Points
 Floats = NDArray[Any]
 
 NUMBERS_AT_ONCE = 2**18  # of scores, or of coefficients, that are handled together
-CLOSE = 0.1  # preconditioned squared gradient, as a share of the objective, for Newton steps
+# Newton steps begin where the preconditioned squared gradient is this share of the objective. For a
+# tolerance that is not small they pay no more, and only the last one is: it is the certificate.
+CLOSE, SMALL_TOL = 0.1, 1e-3
 RENEW = 10  # iterations after which the preconditioner is computed again
 # A line search ends where the slope is this share of the first one, or after so many steps.
 FLAT, MOST_STEPS = 0.2, 8
 # Conjugate gradients inside a Newton step end at this share of the first residual, where what is
 # unsolved is this share of the tolerance, or after so many iterations.
-FORCING, UNSOLVED, MOST_INNER = 0.1, 0.2, 30
+FORCING, UNSOLVED, MOST_INNER = 0.1, 0.5, 30
 
 
 class Solution(NamedTuple):
@@ -182,7 +184,8 @@ def solve(
     dtype = problem.points.dtype
     coef = np.zeros(shape, dtype=dtype) if start is None else start.astype(dtype)
     at = _Place(problem, coef)
-    n_iter = _descend(problem, at, max_iter // 2, step)
+    close = CLOSE if tol < SMALL_TOL else tol
+    n_iter = _descend(problem, at, close, max_iter // 2, step)
     decrement, led_down = np.inf, True
     while decrement > tol and led_down and n_iter < max_iter:
         decrement, led_down = _newton_step(problem, at, tol)
@@ -264,7 +267,9 @@ def _next_step(before: tuple[float, float], behind: tuple[float, float] | None) 
     return before[0] + min(max(share, 0.1), 0.9) * (behind[0] - before[0])
 
 
-def _descend(problem: ScoreProblem, at: _Place, max_iter: int, step: Callable[[], None]) -> int:
+def _descend(
+    problem: ScoreProblem, at: _Place, close: float, max_iter: int, step: Callable[[], None]
+) -> int:
     """Go by nonlinear conjugate gradients until Newton steps pay; return the iterations."""
     coef, penalty = at.coef, problem.penalty
     before = direction = inverse = np.zeros_like(coef)
@@ -294,7 +299,7 @@ def _descend(problem: ScoreProblem, at: _Place, max_iter: int, step: Callable[[]
             )
 
         square, change, along_last, of_penalty = problem.over_blocks(measure)
-        if square <= CLOSE * (at.loss + 0.5 * of_penalty):
+        if square <= close * (at.loss + 0.5 * of_penalty):
             return iteration
         beta = 0.0 if renew else max(0.0, (square - change) / last_square)
         if beta * along_last >= square:  # it would not lead down
@@ -328,20 +333,21 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
     at.renew_scores()
     coef, penalty = at.coef, problem.penalty
     inverse = problem.inverse_diagonal(at.states, 0.0)
-    gradient = problem.adjoint(at.of_scores)
-    residual, direction = np.empty_like(coef), np.empty_like(coef)
+    residual = problem.adjoint(at.of_scores)  # of the gradient, whose negative it is from now on
+    direction = np.empty_like(coef)
 
     def begin(block: slice) -> tuple[float, ...]:
-        of_penalty = penalty[block] * coef[block]
-        gradient[block] += of_penalty
-        residual[block] = -gradient[block]
-        direction[block] = residual[block] * inverse[block]
-        return _dot(residual[block], direction[block]), _dot(coef[block], of_penalty)
+        mine, of_penalty = residual[block], penalty[block] * coef[block]
+        mine += of_penalty
+        np.negative(mine, out=mine)
+        np.multiply(mine, inverse[block], out=direction[block])
+        return _dot(mine, direction[block]), _dot(coef[block], of_penalty)
 
     square, of_penalty = problem.over_blocks(begin)
     value = max(at.loss + 0.5 * of_penalty, np.finfo(np.float64).tiny)
     enough = max(FORCING**2 * square, UNSOLVED * tol * value)
     change, along = np.zeros_like(coef), np.zeros_like(at.scores)
+    slope = 0.0  # of the objective along the change: directions are conjugate
     for _ in range(MOST_INNER):
         if square <= enough:
             break
@@ -353,6 +359,7 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
             return (_dot(direction[block], image[block]),)
 
         length = square / max(problem.over_blocks(bend)[0], np.finfo(np.float64).tiny)
+        slope -= length * square
 
         def go(block: slice, image: Floats = image, length: float = length) -> tuple[float, ...]:
             change[block] += coef.dtype.type(length) * direction[block]
@@ -373,16 +380,12 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
 
     def measure(block: slice) -> tuple[float, ...]:
         of_penalty = penalty[block] * change[block]
-        return (
-            _dot(gradient[block], change[block]),
-            _dot(coef[block], of_penalty),
-            _dot(change[block], of_penalty),
-        )
+        return _dot(coef[block], of_penalty), _dot(change[block], of_penalty)
 
-    slope, linear, quadratic = problem.over_blocks(measure)
     decrement = float(0.5 * (abs(slope) + square) / value)
-    if slope >= 0:
+    if slope == 0:  # nothing is left to be gained
         return decrement, False
+    linear, quadratic = problem.over_blocks(measure)
     taken = at.move(_Way(change, slope, linear, quadratic), along, 1.0)
     after = at.loss + 0.5 * (of_penalty + 2 * taken * linear + taken**2 * quadratic)
     return decrement, bool(after < value)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from duelrank._batches import batches
 from duelrank._pairs import pairs
 from duelrank._threads import Threads
 from duelrank.duels._sides import count_sides
@@ -36,6 +37,9 @@ DUEL_SHARE, GRAM_BYTES = 1 / 16, 12
 # A number of a Gram matrix costs so much less than an entry of a row or of a vector of features;
 # so many of these vectors take part in an iteration.
 GRAM_PER_ENTRY, VECTORS = 8, 5
+# Where the products of the wanted duels are a smaller share of all products, they are computed duel
+# by duel, for so many duels at a time.
+FEW_PRODUCTS, DUELS_AT_ONCE = 0.1, 512
 LARGEST_RATIO = 1e3  # of the largest column and the median one
 
 ALL = slice(None)
@@ -121,12 +125,23 @@ class DuelsInRows:
         self.scale = mean_square(X, None, self.centre is not None and scaling.fit_intercept)
         self.products = RowProducts(X, self.centre, self.scale, threads)
         self.along_centre = None if self.centre is None else X @ self.centre
+        self.one_by_one = False
         self._own: dict[int, Floats] = {}
         self._latest: Tile | None = None
 
     def tiles(self, wanted: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
-        """Cut the wanted duels into tiles, each within the memory."""
+        """Cut the wanted duels into tiles, each within the memory.
+
+        If few duels are wanted, tiles are any of them, and products are computed duel by duel.
+        """
         counts = np.diff(self.appearances.ends)
+        few = np.flatnonzero(wanted)
+        first, second = (side[few] for side in self.pairs)
+        self.one_by_one = bool(
+            float(counts[first] @ counts[second]) < FEW_PRODUCTS * float(counts.sum()) ** 2 / 2
+        )
+        if self.one_by_one:
+            return [few[part] for part in batches(len(few), DUELS_AT_ONCE)]
         n_columns = self.products.frequent.shape[1]
         most = np.sqrt(n_columns**2 + TILE_SHARE * self.most_bytes / 8) - n_columns
         range_of = np.zeros(len(counts), dtype=np.intp)
@@ -145,7 +160,8 @@ class DuelsInRows:
 
     def cut(self, duels: NDArray[np.intp]) -> list[Cut]:
         """Cut the duels of a tile into batches that fit in a cache; with labels, into grids."""
-        grids = self._grids(duels) if self.rows.feedback.ndim == 1 else []
+        in_grids = self.rows.feedback.ndim == 1 and not self.one_by_one
+        grids = self._grids(duels) if in_grids else []
         rest = np.setdiff1d(duels, np.concatenate([duels[:0], *(grid.duels for grid in grids)]))
         return grids + [Cut(part) for part in _cut(rest, self.rows_of_duels[rest], power=2)]
 
@@ -187,6 +203,10 @@ class DuelsInRows:
     def _make_tile(self, duels: NDArray[np.intp]) -> Tile:
         first, second = (np.unique(side[duels]) for side in self.pairs)
         labels = np.union1d(first, second)
+        if self.one_by_one:
+            own = {int(label): self._own_gram(int(label)) for label in labels}
+            nothing = _Rows(duels[:0], {})
+            return Tile(self, duels, nothing, nothing, None, own)
         if not self._is_between_ranges(duels):
             rows = _Rows.of(self.appearances, labels)
             cross = self.products.within(rows.numbers)
@@ -311,8 +331,8 @@ class Tile(NamedTuple):
         The duels.
     ahead, behind : _Rows
         The rows of the first and of the second labels.
-    cross : ndarray of shape (n_ahead, n_behind)
-        Their products.
+    cross : ndarray of shape (n_ahead, n_behind), or None
+        Their products; None to compute them duel by duel.
     own : dict of int to ndarray
         The products inside every label.
     """
@@ -321,7 +341,7 @@ class Tile(NamedTuple):
     duels: NDArray[np.intp]
     ahead: _Rows
     behind: _Rows
-    cross: Floats
+    cross: Floats | None
     own: dict[int, Floats]
 
     def batch(self, cut: Cut, takes_part: NDArray[np.bool_] | None = None) -> Batch:
@@ -388,6 +408,12 @@ class Tile(NamedTuple):
 
     def _cross(self, a: int, b: int, of_a: Any = ALL, of_b: Any = ALL) -> Floats:
         """Return the products between two labels, or between some of their appearances."""
+        if self.cross is None:
+            whole = self.duels_in_rows
+            rows_of = whole.appearances.rows
+            ahead = rows_of[whole.appearances.of_label(a)][of_a]
+            behind = rows_of[whole.appearances.of_label(b)][of_b]
+            return whole.products.between(ahead, behind, alone=True)
         rows = _as_slice(self.ahead.places[a][of_a])
         columns = _as_slice(self.behind.places[b][of_b])
         return self.cross[rows][:, columns]

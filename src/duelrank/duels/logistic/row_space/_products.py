@@ -48,8 +48,13 @@ class RowProducts:
             frequent = rows_of_columns > FREQUENT * X.shape[0]
             self.frequent, self.rare = X[:, frequent], X[:, ~frequent]
 
-    def between(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> Floats:
-        """Return the products of some rows with others, (n_rows, n_others)."""
+    def between(
+        self, rows: NDArray[np.intp], others: NDArray[np.intp], alone: bool = False
+    ) -> Floats:
+        """Return the products of some rows with others, (n_rows, n_others).
+
+        Threads share the work, unless it is to be done by the calling one `alone`.
+        """
         dense, sparse_part = self._matrices(rows)
         other_dense, other_sparse = self._matrices(others)
         result = np.empty((len(rows), len(others)))
@@ -60,7 +65,8 @@ class RowProducts:
             if transposed is not None:
                 result[part] += sparse_part[part] @ transposed
 
-        self.threads.map(fill, list(batches(len(rows), ROWS_AT_ONCE)))
+        threads = Threads(None, 1) if alone else self.threads
+        threads.map(fill, list(batches(len(rows), ROWS_AT_ONCE)))
         return result
 
     def within(self, rows: NDArray[np.intp]) -> Floats:

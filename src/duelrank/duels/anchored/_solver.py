@@ -9,7 +9,9 @@ and gradients back.
 - *Close by*, Newton steps, whose systems are solved by conjugate gradients.
 
 Along a direction scores change linearly, so that a line search needs no products. Both go by the
-same preconditioner, the diagonal of the Hessian. The certificate is that of the logistic problems,
+same preconditioner, the diagonal of the Hessian. What is added to the scores of all labels changes
+no loss, so directions sum to zero over the labels: there, the diagonal knows nothing of how flat
+the objective is. The certificate is that of the logistic problems,
 the relative Newton decrement: what the next step would gain, as a share of the objective.
 """
 
@@ -123,6 +125,14 @@ class ScoreProblem:
     def adjoint(self, of_rows: Floats) -> Floats:
         """Return what numbers for the scores of all rows mean for the coefficients, (d + 1, K)."""
         return self.points.adjoint(self.choices.spread(of_rows))
+
+    def centre(self, coef: Floats) -> None:
+        """Let coefficients of every column sum to zero over the labels, in place."""
+
+        def part(block: slice) -> None:
+            coef[block] -= coef[block].mean(axis=1, keepdims=True, dtype=np.float64)
+
+        self.threads.map(part, self.blocks)
 
     def inverse_diagonal(self, states: list[Any], least: float) -> Floats:
         """Return one over the diagonal of the Hessian, (d + 1, K)."""

@@ -215,6 +215,22 @@ def test_few_of_many_labels_are_never_spread_out(rng):
     np.testing.assert_allclose(gradients[0].toarray(), gradients[1], atol=1e-14)
 
 
+def test_labels_that_are_compared():
+    """0 and 2 by the first row, 2 and 4 by the second; 1 and 3 by the last; 5 by none."""
+    ranks = np.full((4, K), np.nan)
+    ranks[0, [0, 2]] = 1, 2
+    ranks[1, [2, 4]] = 3, 1
+    ranks[2, [4, 5, 1]] = 1  # says nothing
+    ranks[3, [1, 3]] = 2, 1
+    found = choices_of(ranks, None, K).components
+    assert len(np.unique(found)) == 3
+    assert found[0] == found[2] == found[4]
+    assert found[1] == found[3]
+    stored = SparseRanks(sparse.csr_array(np.where(np.isnan(ranks), 0, ranks)), "unknown")
+    np.testing.assert_array_equal(choices_of(stored, None, K).components, found)
+    assert not choices_of(np.array([1, 1]), None, K).components.any()
+
+
 @pytest.mark.parametrize("row", ["nothing placed", "all tied", "one label placed"])
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_rows_with_nothing_to_say_add_nothing(row, form, rng):

@@ -86,6 +86,24 @@ def test_the_certificate_holds_for_the_true_objective(layout, weighted, kind, rn
         assert objective.relative_decrement(engine) <= min(tol, 4 * engine.score_decrement_)
 
 
+def test_labels_that_are_never_compared(rng):
+    """Two kinds of labels and one that no row places: scores of each have a zero of their own."""
+    X, y = points("dense tall", rng)
+    ranks = np.full((len(y), 6), np.nan)
+    of_kind = np.array([[0, 1], [2, 4]])[y % 2]
+    winner = (X[:, 0] + rng.normal(size=len(y)) > 2).astype(int)
+    ranks[np.arange(len(y))[:, np.newaxis], of_kind] = np.array([[1.0, 2], [2, 1]])[winner]
+    ranks[:3, 5] = ranks[:3, 3] = 1  # never ahead of anything, nor behind
+    ranks[:3, :3] = ranks[:3, 4] = np.nan
+    objective = ScoreObjective(X, ranks, 6, 2.0)
+    engine = fitted(X, ranks, 2.0, n_classes=6, tol=1e-9)
+    assert objective.relative_decrement(engine) <= 4 * engine.score_decrement_ <= 4e-9
+    scores = engine.scores(X)
+    for labels in ([0, 1], [2, 4], [3], [5]):
+        np.testing.assert_allclose(scores[:, labels].sum(axis=1), 0, atol=1e-10)
+    assert np.abs(scores[:, 0]).max() > 0.1
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from duelrank.feedback import SparseRanks
 
@@ -69,6 +70,8 @@ class SetChoices:
     ----------
     width : int
         Number of scores of a row that matter: all K.
+    components : ndarray of int, of shape (K,)
+        Labels have the same number if rows compare them, or both with a third one, and so on.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class SetChoices:
         self.rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
         self.n_rows, self.width, self.n_classes = len(ends) - 1, n_classes, n_classes
         self.one_each = bool(np.all(np.diff(ends) == 1))
+        self.components = np.zeros(n_classes, dtype=np.intp)
 
     def weighted(self, weights: Floats) -> SetChoices:
         """Return the same choices with other weights of the rows."""
@@ -169,6 +173,8 @@ class OrderedChoices:
     ----------
     width : int
         Number of scores of a row that matter.
+    components : ndarray of int, of shape (K,)
+        Labels have the same number if rows compare them, or both with a third one, and so on.
     """
 
     def __init__(
@@ -183,6 +189,7 @@ class OrderedChoices:
         # Where the labels of the same place begin.
         self.start = np.maximum.accumulate(np.where(new, number, 0), axis=1)
         self.chosen = self.placed & (self.start > np.count_nonzero(~self.placed, axis=1)[:, None])
+        self.components = self._components()
 
     def weighted(self, weights: Floats) -> OrderedChoices:
         """Return the same choices with other weights of the rows."""
@@ -271,6 +278,13 @@ class OrderedChoices:
             result[place] = of_label[place] * rest
             rest *= of_others[place]
         return result.T
+
+    def _components(self) -> NDArray[np.intp]:
+        compared = self.placed & self.chosen.any(axis=1, keepdims=True)
+        linked = compared[:, 1:] & compared[:, :-1]
+        links = self.labels[:, 1:][linked], self.labels[:, :-1][linked]
+        graph = sparse.csr_array((np.ones(len(links[0])), links), shape=(self.n_classes,) * 2)
+        return connected_components(graph, directed=False)[1].astype(np.intp)
 
     def weight(self, rows: slice) -> Any:
         return 1.0 if self.weights is None else self.weights[rows, np.newaxis]

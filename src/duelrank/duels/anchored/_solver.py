@@ -9,10 +9,10 @@ and gradients back.
 - *Close by*, Newton steps, whose systems are solved by conjugate gradients.
 
 Along a direction scores change linearly, so that a line search needs no products. Both go by the
-same preconditioner, the diagonal of the Hessian. What is added to the scores of all labels changes
-no loss, so directions sum to zero over the labels: there, the diagonal knows nothing of how flat
-the objective is. The certificate is that of the logistic problems,
-the relative Newton decrement: what the next step would gain, as a share of the objective.
+same preconditioner, the diagonal of the Hessian. It does not know that a number added to the scores
+of all labels changes no loss, so directions are made to sum to zero over labels that are compared.
+The certificate is that of the logistic problems, the relative Newton decrement: what the next step
+would gain, as a share of the objective.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from duelrank._batches import batches
 from duelrank._threads import Threads
@@ -83,7 +84,9 @@ class ScoreProblem:
         self.points, self.choices, self.C, self.threads = points, choices, C, threads
         n_rows, n_columns = points.shape
         self.penalty = penalty.astype(points.dtype)[:, np.newaxis]
-        n_labels = choices.n_classes
+        n_labels, components = choices.n_classes, choices.components
+        means = 1 / np.bincount(components)[components], (np.arange(n_labels), components)
+        self.means = sparse.csr_array(means)
         self.rows = list(batches(n_rows, max(16, NUMBERS_AT_ONCE // n_labels)))
         self.blocks = list(batches(n_columns + 1, max(1, NUMBERS_AT_ONCE // n_labels)))
 
@@ -127,10 +130,10 @@ class ScoreProblem:
         return self.points.adjoint(self.choices.spread(of_rows))
 
     def centre(self, coef: Floats) -> None:
-        """Let coefficients of every column sum to zero over the labels, in place."""
+        """Let coefficients of every column sum to zero over labels that are compared, in place."""
 
         def part(block: slice) -> None:
-            coef[block] -= coef[block].mean(axis=1, keepdims=True, dtype=np.float64)
+            coef[block] -= (coef[block] @ self.means)[:, self.choices.components]
 
         self.threads.map(part, self.blocks)
 

@@ -347,7 +347,7 @@ class LinearScores(Engine):
 
     def _check_points(self, X: Any) -> Any:
         check_is_fitted(self, "kept_")
-        refuse_blocks(X, "a DuelRanker with LogisticDuels takes blocks")
+        refuse_blocks(X, "a DuelRanker takes blocks")
         dtype = self.score_intercept_.dtype
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=dtype)
         columns = self.kept_["columns"]

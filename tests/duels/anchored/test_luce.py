@@ -122,7 +122,7 @@ def test_curvatures_bound_the_diagonal(form, weighted, rng):
     bound = choices.curvature(ALL, state, 0.0)
     assert (bound >= diagonal - 1e-12).all()
     assert (bound <= K * (1 if weights is None else weights[:, np.newaxis])).all()
-    if form == "codes" and not weighted:
+    if form == "codes":
         np.testing.assert_allclose(bound, diagonal, atol=1e-14)
     on_the_way = choices.curvature(ALL, state, CURVATURE_ON_THE_WAY)
     assert (on_the_way >= bound - 1e-15).all()

@@ -135,13 +135,14 @@ class SetChoices:
 
     def curvature(self, rows: slice, state: Any, least: float) -> Floats:
         """Return bounds of the diagonal, (m, K), that of chosen labels at least `least`."""
-        others, _, factor, wrong, right = state
+        others, total, factor, wrong, right = state
         row, label, weight = self.chosen(rows)
-        probability = others * factor[:, np.newaxis]
-        if self.weights is None and self.one_each:
-            probability *= 1 - probability
-        probability[row, label] = weight * np.maximum(wrong * right, least)
-        return probability
+        bound = others * factor[:, np.newaxis]
+        if self.one_each:
+            probability = others * (wrong / total).astype(others.dtype)[:, np.newaxis]
+            bound *= 1 - probability
+        bound[row, label] = weight * np.maximum(wrong * right, least)
+        return bound
 
     def chosen(self, rows: slice) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         """Return row, label and weight of every choice."""

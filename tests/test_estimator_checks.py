@@ -6,6 +6,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from duelrank import (
+    AnchoredDuels,
     DuelRanker,
     EstimatorDuels,
     ForestDuels,
@@ -27,6 +28,8 @@ def expected_failures(ranker):
     [
         DuelRanker(),
         DuelRanker(LogisticDuels(C=0.01, fit_intercept=False), aggregation="coupling"),
+        DuelRanker(AnchoredDuels()),
+        DuelRanker(AnchoredDuels(C="scale", C_own=0.1, rivals=1), aggregation="expected_wins"),
         DuelRanker(LogisticRegression(C=0.1)),
         DuelRanker(EstimatorDuels(RidgeClassifier())),
         DuelRanker(DecisionTreeClassifier(max_depth=3)),

@@ -6,6 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from duelrank import (
+    AnchoredDuels,
     DuelRanker,
     ForestDuels,
     KernelDuels,
@@ -18,7 +19,7 @@ STACK = StackedDuels([("linear", LogisticDuels()), ("stumps", StumpDuels())], cv
 
 
 @pytest.mark.parametrize(
-    "engine", [GaussianNB(), StumpDuels(), ForestDuels(3), KernelDuels(9), STACK]
+    "engine", [GaussianNB(), StumpDuels(), ForestDuels(3), KernelDuels(9), STACK, AnchoredDuels()]
 )
 def test_silent_by_default(iris, capfd, engine):
     DuelRanker(engine).fit(*iris)
@@ -113,7 +114,9 @@ def test_callbacks_are_torn_down_after_an_error(iris):
     assert tasks.ended[-1] == "teardown"
 
 
-@pytest.mark.parametrize("engine", [StumpDuels(), ForestDuels(3), KernelDuels(9), STACK])
+@pytest.mark.parametrize(
+    "engine", [StumpDuels(), ForestDuels(3), KernelDuels(9), STACK, AnchoredDuels()]
+)
 def test_progress_bar_of_scikit_learn(iris, capfd, engine):
     callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 or newer")
     pytest.importorskip("rich")

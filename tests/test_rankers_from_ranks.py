@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from duelrank import (
+    AnchoredDuels,
     DuelRanker,
     EstimatorDuels,
     LogisticDuels,
@@ -30,6 +31,7 @@ N, D, K = 240, 4, 5
 ENGINES = [
     LogisticDuels(),
     LogisticDuelsCV(Cs=[0.1, 1], cv=3),
+    AnchoredDuels(),
     EstimatorDuels(GaussianNB()),
     StumpDuels(),
 ]

@@ -18,6 +18,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from duelrank import (
+    AnchoredDuels,
     DuelRanker,
     EstimatorDuels,
     ForestDuels,
@@ -256,7 +257,8 @@ def test_one_sided_and_empty_duels(engine):
 
 
 @pytest.mark.parametrize(
-    "estimator", [GaussianNB(), StumpDuels(), ForestDuels(5), KernelDuels(20), STACK]
+    "estimator",
+    [GaussianNB(), StumpDuels(), ForestDuels(5), KernelDuels(20), STACK, AnchoredDuels()],
 )
 def test_labels_without_weight_lose_their_duels(iris, estimator):
     X, y = iris
@@ -343,7 +345,15 @@ def test_feature_names_reach_the_classifiers(iris):
 
 
 @pytest.mark.parametrize(
-    "engine", [EstimatorDuels(GaussianNB()), StumpDuels(), ForestDuels(5), KernelDuels(), STACK]
+    "engine",
+    [
+        EstimatorDuels(GaussianNB()),
+        StumpDuels(),
+        ForestDuels(5),
+        KernelDuels(),
+        STACK,
+        AnchoredDuels(),
+    ],
 )
 @pytest.mark.parametrize(
     ("codes", "n_classes", "message"),

@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from duelrank import (
+    AnchoredDuels,
     DuelRanker,
     EstimatorDuels,
     LogisticDuels,
@@ -32,6 +33,7 @@ FORMS = ["full", "missing", "top 2", "mixed", "tied"]
 ENGINES = [
     LogisticDuels(),
     LogisticDuelsCV(Cs=[0.1, 1], cv=3),
+    AnchoredDuels(),
     EstimatorDuels(GaussianNB()),
     StumpDuels(),
 ]
@@ -231,7 +233,7 @@ def test_labels_are_one_label_rankings(engine, weighted):
 def test_the_same_bytes_whatever_the_threads(form, monkeypatch):
     monkeypatch.setattr("duelrank.duels.logistic._groups.CHUNK_SIZE", 500)
     X, weights, forms = data()
-    for engine in ENGINES[:2]:
+    for engine in ENGINES[:3]:
         margins = []
         for n_threads in (1, 2):
             with threadpool_limits(n_threads):
@@ -266,8 +268,12 @@ def log_linear(seed):
 
 @pytest.mark.parametrize(
     ("engine", "draw", "n_seeds"),
-    [(StumpDuels(), synthetic, 100), (LogisticDuels(), log_linear, 40)],
-    ids=["stumps", "logistic"],
+    [
+        (StumpDuels(), synthetic, 100),
+        (LogisticDuels(), log_linear, 40),
+        (AnchoredDuels(), log_linear, 40),
+    ],
+    ids=["stumps", "logistic", "anchored"],
 )
 def test_more_feedback_brings_rankings_closer(engine, draw, n_seeds):
     """Top 1, top 2, … up to full rankings: on average, every step helps."""

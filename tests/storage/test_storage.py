@@ -50,6 +50,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.fixes import parse_version
 
 from duelrank import (
+    AnchoredDuels,
     DuelRanker,
     ForestDuels,
     KernelDuels,
@@ -97,6 +98,7 @@ STACK = StackedDuels(
 ENGINES = [
     None,
     LogisticDuelsCV(Cs=3, cv=2),
+    AnchoredDuels(rivals=1),
     StumpDuels(),
     ForestDuels(5),
     ForestDuels(3, random_splits=True, max_samples=20),

@@ -10,7 +10,7 @@ from duelrank import AnchoredDuels, DuelRanker, LogisticDuels, pairs
 from duelrank._pairs import duel_numbers, labels_of_duels, n_pairs, square
 from duelrank.duels.anchored import _engine
 from duelrank.duels.anchored._luce import choices_of
-from duelrank.duels.anchored._rivals import choose_rivals, unsureness
+from duelrank.duels.anchored._rivals import choose_rivals, sums_of_duels
 from duelrank.feedback import SparseRanks, outcomes
 from duelrank.tournaments import duel_losses
 
@@ -223,7 +223,7 @@ def test_how_unsure_scores_are_of_duels(kind, rng, monkeypatch):
     choices = choices_of(feedback, weights, K)
     gathered = choices.gather(slice(0, len(y)), scores)
     expected = unsure_by_hand(ranks, scores, weights)
-    np.testing.assert_allclose(unsureness(choices, gathered, K), expected, atol=1e-10)
+    np.testing.assert_allclose(sums_of_duels(choices, gathered, K, expit), expected, atol=1e-10)
     both = expected + expected.T
     np.fill_diagonal(both, -1)
     for n_rivals in (1, 2, 3):

@@ -82,6 +82,7 @@ class SetChoices:
         self.n_rows, self.width, self.n_classes = len(ends) - 1, n_classes, n_classes
         self.one_each = bool(np.all(np.diff(ends) == 1))
         self.components = np.zeros(n_classes, dtype=np.intp)
+        self.n_components = 1
 
     def weighted(self, weights: Floats) -> SetChoices:
         """Return the same choices with other weights of the rows."""
@@ -191,6 +192,7 @@ class OrderedChoices:
         self.start = np.maximum.accumulate(np.where(new, number, 0), axis=1)
         self.chosen = self.placed & (self.start > np.count_nonzero(~self.placed, axis=1)[:, None])
         self.components = self._components()
+        self.n_components = int(self.components.max()) + 1
 
     def weighted(self, weights: Floats) -> OrderedChoices:
         """Return the same choices with other weights of the rows."""

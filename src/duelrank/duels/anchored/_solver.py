@@ -129,13 +129,12 @@ class ScoreProblem:
         """Return what numbers for the scores of all rows mean for the coefficients, (d + 1, K)."""
         return self.points.adjoint(self.choices.spread(of_rows))
 
-    def centre(self, coef: Floats) -> None:
-        """Let coefficients of every column sum to zero over labels that are compared, in place."""
-
-        def part(block: slice) -> None:
-            coef[block] -= (coef[block] @ self.means)[:, self.choices.components]
-
-        self.threads.map(part, self.blocks)
+    def centre(self, block: Floats) -> None:
+        """Let coefficients of some columns sum to zero over labels that are compared, in place."""
+        if self.choices.n_components == 1:
+            block -= block.mean(axis=1, keepdims=True, dtype=np.float64).astype(block.dtype)
+        else:
+            block -= (block @ self.means)[:, self.choices.components]
 
     def inverse_diagonal(self, states: list[Any], least: float) -> Floats:
         """Return one over the diagonal of the Hessian, (d + 1, K)."""
@@ -330,6 +329,7 @@ def _descend(
             mine = direction[block]
             mine *= coef.dtype.type(beta)
             mine -= inverse[block] * gradient[block]
+            problem.centre(mine)
             of_penalty = penalty[block] * mine
             return _dot(coef[block], of_penalty), _dot(mine, of_penalty)
 
@@ -354,6 +354,7 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
         mine += of_penalty
         np.negative(mine, out=mine)
         np.multiply(mine, inverse[block], out=direction[block])
+        problem.centre(direction[block])
         return _dot(mine, direction[block]), _dot(coef[block], of_penalty)
 
     square, of_penalty = problem.over_blocks(begin)
@@ -387,6 +388,7 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
             mine = direction[block]
             mine *= coef.dtype.type(ratio)
             mine += inverse[block] * residual[block]
+            problem.centre(mine)
             return ()
 
         problem.over_blocks(turn)

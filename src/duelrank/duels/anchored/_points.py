@@ -25,7 +25,8 @@ from duelrank._threads import Threads
 Floats = NDArray[Any]
 
 LARGEST_BASIS = 1500  # columns, or rows, up to which an eigenbasis is computed
-PARTS = 8  # of rows, or of columns, that threads share
+PARTS = 8  # of dense rows that threads share
+PARTS_OF_COLUMNS = 64  # of sparse rows; products of small parts need no fresh memory
 
 
 class DensePoints:
@@ -72,7 +73,7 @@ class DensePoints:
         """Return what is added to the products of rows and coefficients, (K,)."""
         return coef[-1]
 
-    def adjoint(self, of_rows: Any) -> Floats:
+    def adjoint(self, of_rows: Any, out: Floats | None = None) -> Floats:
         """Return Σ_i (x_i, 1) g_iᵀ for numbers g, (n, K), dense or sparse: (d + 1, K)."""
 
         def part(rows: slice) -> Floats:
@@ -125,7 +126,7 @@ class SparsePoints:
         self.mean = _mean(X, weights, fit_intercept).astype(X.dtype)
         columns = sparse.csr_array(X.T)
         # As many entries in every part.
-        entries = np.linspace(0, columns.nnz, PARTS + 1)
+        entries = np.linspace(0, columns.nnz, PARTS_OF_COLUMNS + 1)
         ends = np.searchsorted(columns.indptr, entries)
         ends[0], ends[-1] = 0, columns.shape[0]
         ends = np.unique(ends)
@@ -154,28 +155,32 @@ class SparsePoints:
         parts = self.threads.map(lambda part: self.mean[part] @ coef[part], self.parts)
         return coef[-1] - np.sum(parts, axis=0)
 
-    def adjoint(self, of_rows: Any) -> Floats:
+    def adjoint(self, of_rows: Any, out: Floats | None = None) -> Floats:
         """Return Σ_i (x_i, 1) g_iᵀ for numbers g, (n, K), dense or sparse: (d + 1, K)."""
         total = _column_sums(of_rows).astype(self.dtype)
+        sums = np.empty((self.shape[1] + 1, len(total)), self.dtype) if out is None else out
 
-        def write(sums: Floats, part: slice, columns: Any) -> None:
-            sums[part] = _dense(columns @ of_rows)
-            sums[part] -= np.outer(self.mean[part], total)
+        def write(item: tuple[slice, Any]) -> None:
+            part, columns = item
+            product = columns @ of_rows
+            product = product if isinstance(product, np.ndarray) else product.toarray()
+            np.subtract(product, np.outer(self.mean[part], total), out=sums[part])
 
-        return self._by_parts(write, total)
+        self.threads.map(write, list(zip(self.parts, self.columns, strict=True)))
+        sums[-1] = self.fit_intercept * total
+        return sums
 
-    def adjoint_of_squares(self, of_rows: Any) -> Floats:
+    def adjoint_of_squares(self, of_rows: Floats) -> Floats:
         """Return Σ_i (x_i², 1) g_iᵀ, (d + 1, K), of rows that are not centred."""
+        total = _column_sums(of_rows).astype(self.dtype)
+        sums = np.empty((self.shape[1] + 1, len(total)), self.dtype)
 
-        def write(sums: Floats, part: slice, columns: Any) -> None:
-            sums[part] = _dense(columns.power(2) @ of_rows)
+        def write(item: tuple[slice, Any]) -> None:
+            part, columns = item
+            product = columns.power(2) @ of_rows
+            sums[part] = product if isinstance(product, np.ndarray) else product.toarray()
 
-        return self._by_parts(write, _column_sums(of_rows).astype(self.dtype))
-
-    def _by_parts(self, write: Any, total: Floats) -> Floats:
-        sums = np.empty((self.shape[1] + 1, len(total)), dtype=self.dtype)
-        numbered = list(zip(self.parts, self.columns, strict=True))
-        self.threads.map(lambda item: write(sums, *item), numbered)
+        self.threads.map(write, list(zip(self.parts, self.columns, strict=True)))
         sums[-1] = self.fit_intercept * total
         return sums
 

@@ -125,14 +125,17 @@ class ScoreProblem:
         self.threads.map(write, list(zip(self.rows, states, strict=True)))
         return product
 
-    def adjoint(self, of_rows: Floats) -> Floats:
-        """Return what numbers for the scores of all rows mean for the coefficients, (d + 1, K)."""
-        return self.points.adjoint(self.choices.spread(of_rows))
+    def adjoint(self, of_rows: Floats, out: Floats | None = None) -> Floats:
+        """Return what numbers for the scores of all rows mean for the coefficients, (d + 1, K).
+
+        They are written to `out`, if there is one: fresh memory of that size is costly.
+        """
+        return self.points.adjoint(self.choices.spread(of_rows), out)
 
     def centre(self, block: Floats) -> None:
         """Let coefficients of some columns sum to zero over labels that are compared, in place."""
         if self.choices.n_components == 1:
-            block -= block.mean(axis=1, keepdims=True, dtype=np.float64).astype(block.dtype)
+            block -= block.mean(axis=1, keepdims=True)
         else:
             block -= (block @ self.means)[:, self.choices.components]
 
@@ -284,13 +287,14 @@ def _descend(
 ) -> int:
     """Go by nonlinear conjugate gradients until Newton steps pay; return the iterations."""
     coef, penalty = at.coef, problem.penalty
-    before = direction = inverse = np.zeros_like(coef)
+    before, gradient = np.zeros_like(coef), np.empty_like(coef)
+    direction = inverse = before
     last_square = 0.0
     for iteration in range(max_iter):
         renew = iteration % RENEW == 0
         if renew:
             inverse = problem.inverse_diagonal(at.states, CURVATURE_ON_THE_WAY)
-        gradient = problem.adjoint(at.of_scores)
+        gradient = problem.adjoint(at.of_scores, gradient)
 
         def measure(
             block: slice,
@@ -316,7 +320,7 @@ def _descend(
         beta = 0.0 if renew else max(0.0, (square - change) / last_square)
         if beta * along_last >= square:  # it would not lead down
             beta = 0.0
-        if beta == 0.0:
+        if iteration == 0:
             direction = np.zeros_like(coef)
 
         def turn(
@@ -336,7 +340,7 @@ def _descend(
         linear, quadratic = problem.over_blocks(turn)
         way = _Way(direction, beta * along_last - square, linear, quadratic)
         at.move(way, problem.scores(direction), None)
-        before, last_square = gradient, square
+        before, gradient, last_square = gradient, before, square
         step()
     return max_iter
 
@@ -361,12 +365,13 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
     value = max(at.loss + 0.5 * of_penalty, np.finfo(np.float64).tiny)
     enough = max(FORCING**2 * square, UNSOLVED * tol * value)
     change, along = np.zeros_like(coef), np.zeros_like(at.scores)
+    image = np.empty_like(coef)
     slope = 0.0  # of the objective along the change: directions are conjugate
     for _ in range(MOST_INNER):
         if square <= enough:
             break
         of_rows = problem.scores(direction)
-        image = problem.adjoint(problem.curved(at.states, of_rows))
+        image = problem.adjoint(problem.curved(at.states, of_rows), image)
 
         def bend(block: slice, image: Floats = image) -> tuple[float, ...]:
             image[block] += penalty[block] * direction[block]
@@ -408,4 +413,4 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
 
 def _dot(a: Floats, b: Floats) -> float:
     """Return the product of two blocks, summed in double precision."""
-    return float(np.multiply(a, b).sum(dtype=np.float64))
+    return float(np.einsum("jk,jk->j", a, b).sum(dtype=np.float64))

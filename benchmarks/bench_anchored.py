@@ -198,8 +198,8 @@ def choices() -> None:
     for kind, ranks in kinds_of_choices(X, y).items():
         print(kind)
         for name, engine in {
-            "anchored duels, scores alone, C=10": AnchoredDuels(10, rivals=0),
-            "anchored duels, C=10, C_own=0.1": AnchoredDuels(10, 0.1, 10),
+            "anchored duels, scores alone, C=20": AnchoredDuels(20, rivals=0),
+            "anchored duels, C=20, C_own=0.1": AnchoredDuels(20, 0.1, 10),
             "duels that share nothing, C=10": LogisticDuels(C=10),
         }.items():
             ranker = DuelRanker(engine, random_state=0, unplaced="unknown", classes=classes)

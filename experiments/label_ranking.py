@@ -31,7 +31,7 @@ from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from duelrank import DuelRanker, LogisticDuels, predict_ranks
+from duelrank import AnchoredDuelsCV, DuelRanker, LogisticDuels, predict_ranks
 from duelrank.competitors import (
     LabelwiseRanker,
     MulticlassRanker,
@@ -153,6 +153,12 @@ METHODS = {
     "linear duels": Method(
         lambda n, regime, **options: _scaled(DuelRanker(LogisticDuels(), **options)),
         is_duelrank=True,
+    ),
+    "anchored duels": Method(
+        lambda n, regime, **options: _scaled(DuelRanker(AnchoredDuelsCV(), **options)),
+        is_duelrank=True,
+        regimes=("top",),
+        regimes_of_large_sets=("top",),
     ),
     "label-wise forest": Method(
         lambda n, regime, **options: LabelwiseRanker(

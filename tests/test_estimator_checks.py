@@ -7,6 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from duelrank import (
     AnchoredDuels,
+    AnchoredDuelsCV,
     DuelRanker,
     EstimatorDuels,
     ForestDuels,
@@ -29,6 +30,7 @@ def expected_failures(ranker):
         DuelRanker(),
         DuelRanker(LogisticDuels(C=0.01, fit_intercept=False), aggregation="coupling"),
         DuelRanker(AnchoredDuels()),
+        DuelRanker(AnchoredDuelsCV(2, 2, cv=2)),
         DuelRanker(AnchoredDuels(C="scale", C_own=0.1, rivals=1), aggregation="expected_wins"),
         DuelRanker(LogisticRegression(C=0.1)),
         DuelRanker(EstimatorDuels(RidgeClassifier())),

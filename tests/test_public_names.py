@@ -41,6 +41,7 @@ def test_rooms_list_their_names_sorted(name):
 def test_public_names_are_exact():
     assert duelrank.__all__ == [
         "AnchoredDuels",
+        "AnchoredDuelsCV",
         "DuelRanker",
         "EstimatorDuels",
         "ForestDuels",

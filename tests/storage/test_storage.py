@@ -51,6 +51,7 @@ from sklearn.utils.fixes import parse_version
 
 from duelrank import (
     AnchoredDuels,
+    AnchoredDuelsCV,
     DuelRanker,
     ForestDuels,
     KernelDuels,
@@ -99,6 +100,7 @@ ENGINES = [
     None,
     LogisticDuelsCV(Cs=3, cv=2),
     AnchoredDuels(rivals=1),
+    AnchoredDuelsCV(2, 2),
     StumpDuels(),
     ForestDuels(5),
     ForestDuels(3, random_splits=True, max_samples=20),

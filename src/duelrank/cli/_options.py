@@ -12,7 +12,18 @@ from duelrank._choices import AGGREGATIONS, TIES, is_delimiter
 DELIMITERS = {"tab": "\t", "\\t": "\t"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-ENGINES = ("logistic", "logistic-cv", "stacked", "stumps", "forest", "boosting")
+ENGINES = (
+    "logistic",
+    "logistic-cv",
+    "anchored",
+    "stacked",
+    "stumps",
+    "forest",
+    "boosting",
+)
+
+
+CLOSEST_RIVALS = 10  # of a label, whose duels the engine anchored corrects
 
 
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -76,8 +87,9 @@ ranker_options = _together(
         type=click.Choice(ENGINES),
         default="logistic",
         show_default=True,
-        help="What fights the duels: one fit for all (logistic, logistic-cv, stacked, stumps), or "
-        "a model of scikit-learn for each (forest, boosting).",
+        help="What fights the duels: one fit for all (logistic, logistic-cv, anchored, stacked, "
+        "stumps), or a model of scikit-learn for each (forest, boosting). logistic-cv and anchored "
+        "choose the strengths of their penalties.",
     ),
     click.option(
         "-C",
@@ -130,12 +142,20 @@ def make_ranker(
 
 
 def _make_engine(engine: str, penalty: float) -> Any:
-    from duelrank import LogisticDuels, LogisticDuelsCV, StackedDuels, StumpDuels
+    from duelrank import (
+        AnchoredDuelsCV,
+        LogisticDuels,
+        LogisticDuelsCV,
+        StackedDuels,
+        StumpDuels,
+    )
 
     if engine == "logistic":
         return LogisticDuels(C=penalty)
     if engine == "logistic-cv":
         return LogisticDuelsCV()
+    if engine == "anchored":
+        return AnchoredDuelsCV(rivals=CLOSEST_RIVALS)
     if engine == "stacked":
         return StackedDuels()
     if engine == "stumps":

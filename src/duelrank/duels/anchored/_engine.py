@@ -503,14 +503,19 @@ class AnchoredDuels(LinearScores):
         rows = rows.with_weight().without_empty_columns()
         centre = bool(self.fit_intercept)
         C, C_own = (strength_for_rows(C, rows, centre) for C in (self.C, self.C_own))
-        with threads_of_blas() as threads, ExitStack() as opened:
-            start_progress = self._progress_in(opened)
+        with threads_of_blas() as threads:
             training = Training.of(rows, centre, threads)
-            step = start_progress(self.max_iter, "iteration", 0)
-            solution = training.fit_scores(C, self.tol, self.max_iter, step=step)
-            corrections = correct_rivals(
-                training, solution, self.rivals, self._settings(C_own), start_progress
-            )
+            with ExitStack() as opened:
+                step = self._progress_in(opened)(self.max_iter, "iteration", 0)
+                solution = training.fit_scores(C, self.tol, self.max_iter, step=step)
+            with ExitStack() as opened:
+                corrections = correct_rivals(
+                    training,
+                    solution,
+                    self.rivals,
+                    self._settings(C_own),
+                    self._progress_in(opened),
+                )
         self._keep(training, solution, corrections, n_classes)
         self.C_, self.C_own_ = C, C_own
         return self

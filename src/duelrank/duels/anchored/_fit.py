@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from duelrank._batches import bytes_of_memory
 from duelrank._pairs import n_pairs
 from duelrank._threads import Threads
 from duelrank.duels.anchored._corrections import Corrections
@@ -116,9 +117,15 @@ class Training(NamedTuple):
     def with_dense_feedback(self) -> TrainingRows:
         """Return the rows with feedback that corrections can learn from: codes or ranks."""
         feedback = self.rows.feedback
-        if isinstance(feedback, SparseRanks):
-            return self.rows._replace(feedback=feedback.dense())
-        return self.rows
+        if not isinstance(feedback, SparseRanks):
+            return self.rows
+        n_bytes = 8 * feedback.shape[0] * feedback.shape[1]
+        if n_bytes > bytes_of_memory() / 2:
+            raise ValueError(
+                f"corrections of duels need the ranks as an array of {n_bytes / 1e9:.0f} GB, more "
+                "than half of the memory; rivals=0 ranks by the scores alone, and needs no array."
+            )
+        return self.rows._replace(feedback=feedback.dense())
 
 
 def correct(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._pairs import pairs
+from duelrank._pairs import labels_of_duels
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._table import RowTable
 
@@ -47,13 +47,13 @@ class Anchor(NamedTuple):
 
     def margins(self, rows: NDArray[np.intp], duels: NDArray[np.intp]) -> Floats:
         """Return the margins of rows in duels by all models, (Q, M, N) for rows (Q, N)."""
-        first, second = (side[duels][:, np.newaxis] for side in pairs(self.n_classes))
+        first, second = (side[:, np.newaxis] for side in labels_of_duels(duels, self.n_classes))
         margins = self.scores[:, rows, second] - self.scores[:, rows, first]
         return np.ascontiguousarray(margins.transpose(1, 0, 2))
 
     def coefficients(self, duels: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return coefficients and intercepts of duels by all models, (Q, M, d) and (Q, M)."""
-        first, second = (side[duels] for side in pairs(self.n_classes))
+        first, second = labels_of_duels(duels, self.n_classes)
         coef = self.coef[:, :, second] - self.coef[:, :, first]
         intercept = self.intercept[:, second] - self.intercept[:, first]
         return coef.transpose(2, 0, 1), intercept.T

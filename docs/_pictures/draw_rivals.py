@@ -50,7 +50,7 @@ def main() -> None:
         for side in ("top", "right", "left"):
             axis.spines[side].set_visible(False)
     figure.supxlabel(
-        "probability that the scores give to the wrong one of the two labels, % (mean of their rows)",
+        "probability that the scores give to the wrong one of both labels, % (mean of their rows)",
         fontsize=10,
     )
     figure.savefig(Path(__file__).with_name("rivals.png"), dpi=110)

@@ -186,9 +186,10 @@ class LinearScores(Engine):
         wins : ndarray of int, of shape (n, K)
             Number of duels won.
         expected : ndarray of float, of shape (n, K)
-            Sum of the probabilities to win, for labels that tie; numbers from 0 to K−1 for others.
+            Sum of the probabilities to win, for labels that tie among the first k or next to them;
+            numbers from 0 to K−1 for others.
         """
-        return self._count(X, label_order, "tied")
+        return self._count(X, label_order, "tied", k)
 
     def check_fitted(self, n_classes: int) -> None:
         """Check that the fitted arrays fit together.
@@ -322,7 +323,7 @@ class LinearScores(Engine):
         return dense + self.own_intercept_
 
     def _count(
-        self, X: Any, label_order: NDArray[np.intp], expected_of: str
+        self, X: Any, label_order: NDArray[np.intp], expected_of: str, first_k: int | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         X = self._check_points(X)
         rivalries = Rivalries.of(self.corrected_duels_, self.n_classes_)
@@ -331,8 +332,9 @@ class LinearScores(Engine):
 
         def count(rows: slice) -> None:
             points = X[rows]
+            scores, corrections = self._scores(points), self._corrections(points)
             wins[rows], expected[rows] = count_wins(
-                self._scores(points), self._corrections(points), rivalries, label_order, expected_of
+                scores, corrections, rivalries, label_order, expected_of, first_k
             )
 
         at_once = NUMBERS_AT_ONCE // max(self.n_classes_, len(self.corrected_duels_))

@@ -51,6 +51,7 @@ def count_wins(
     rivalries: Rivalries,
     label_order: NDArray[np.intp],
     expected_of: str,
+    first_k: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Count the duels that labels win, and those that they can expect to win.
 
@@ -66,6 +67,8 @@ def count_wins(
         Codes, favoured label first: it wins a duel with margin 0.
     expected_of : {"all", "tied", "none"}
         Which labels' expected wins are wanted; others get their wins instead.
+    first_k : int, default=None
+        How many places matter, for "tied": labels that tie behind these are left as they are.
 
     Returns
     -------
@@ -90,7 +93,11 @@ def count_wins(
     expected = wins.astype(np.float64)
     if expected_of == "none" or n == 0:
         return wins, expected
-    wanted = _tied(wins) if expected_of == "tied" else np.ones(wins.shape, dtype=bool)
+    wanted = np.ones(wins.shape, dtype=bool)
+    if expected_of == "tied":
+        wanted = _tied(wins)
+        if first_k is not None and first_k < n_classes:
+            wanted &= wins >= -np.partition(-wins, first_k - 1, axis=1)[:, [first_k - 1]]
     rows = np.flatnonzero(wanted.any(axis=1))
     row, label = np.nonzero(wanted)
     gain = expit(corrected[rows].astype(np.float64)) - expit(margins[rows].astype(np.float64))

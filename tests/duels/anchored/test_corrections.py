@@ -291,11 +291,13 @@ def test_wins_are_those_of_the_margins(layout, kind, rivals, rng):
         alone, anything = engine.wins(given, label_order, with_expected=False)
         np.testing.assert_array_equal(alone, wins)
         assert anything.shape == wins.shape
-        top, of_ties = engine.top_wins(given, label_order, 2)
-        np.testing.assert_array_equal(top, wins)
         tied = (wins[:, :, np.newaxis] == wins[:, np.newaxis]).sum(axis=2) > 1
-        np.testing.assert_allclose(of_ties[tied], expected[tied], atol=1e-10)
-        assert ((of_ties >= 0) & (of_ties <= K - 1)).all()
+        for k in (1, 2, K):
+            top, of_ties = engine.top_wins(given, label_order, k)
+            np.testing.assert_array_equal(top, wins)
+            reached = tied & (wins >= np.sort(wins, axis=1)[:, [K - k]])
+            np.testing.assert_allclose(of_ties[reached], expected[reached], atol=1e-10)
+            assert ((of_ties >= 0) & (of_ties <= K - 1)).all()
         np.testing.assert_allclose(engine.probabilities(given), expit(margins))
         both = engine.margins_and_probabilities(given)
         np.testing.assert_array_equal(both[0], margins)

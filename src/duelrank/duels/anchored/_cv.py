@@ -73,7 +73,7 @@ class AnchoredDuelsCV(LinearScores):
         Folds over all rows, stratified by first label if an integer.
     fit_intercept : bool, default=True
         Whether scores and corrections have intercepts.
-    tol : float, default=1e-5
+    tol : float, default=1e-4
         Relative Newton decrement below which scores and corrections have converged.
     max_iter : int, default=200
         Most iterations.
@@ -119,7 +119,7 @@ class AnchoredDuelsCV(LinearScores):
         *,
         cv: Any = 5,
         fit_intercept: bool = True,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         max_iter: int = 200,
         dtype: Any = None,
         working_memory: float = 512,

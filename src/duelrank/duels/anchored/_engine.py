@@ -398,7 +398,7 @@ class AnchoredDuels(LinearScores):
     fit_intercept : bool, default=True
         Whether scores and corrections have intercepts. They are penalised a little, so that labels
         that are rarely seen, or always win, keep finite ones.
-    tol : float, default=1e-5
+    tol : float, default=1e-4
         Relative Newton decrement below which scores and corrections have converged: roughly the
         relative gain in the objective that one more step could bring.
     max_iter : int, default=200
@@ -457,7 +457,7 @@ class AnchoredDuels(LinearScores):
         rivals: int | None = None,
         *,
         fit_intercept: bool = True,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         max_iter: int = 200,
         dtype: Any = None,
         working_memory: float = 512,

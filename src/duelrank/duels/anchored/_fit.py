@@ -27,6 +27,8 @@ Floats = NDArray[Any]
 # An intercept is penalised like the coefficient of a column of ones that is so many times as large
 # as rows are far from their mean: enough to keep it finite, too little to matter otherwise.
 INTERCEPT_SIZE = 10.0
+# Sparse rows with more products go most of the way in single precision, up to this decrement.
+MANY_PRODUCTS, SINGLE_TOL = 2**24, 1e-3
 
 
 class Training(NamedTuple):
@@ -38,6 +40,8 @@ class Training(NamedTuple):
         Rows of positive weight; their feedback is codes, ranks or sparse ranks.
     points : Points
         The rows as a linear map.
+    single : Points or None
+        The same in single precision, for the first part of the way; None if that saves nothing.
     choices : Choices
         What the rows say.
     intercept_penalty : float
@@ -48,6 +52,7 @@ class Training(NamedTuple):
 
     rows: TrainingRows
     points: Points
+    single: Points | None
     choices: Choices
     intercept_penalty: float
     threads: Threads
@@ -57,9 +62,14 @@ class Training(NamedTuple):
         """Prepare rows of positive weight."""
         X, weights = rows.X, rows.weights
         square = mean_square(X, weights, fit_intercept)
+        single = None
+        many = not isinstance(X, np.ndarray) and X.nnz * rows.n_classes > MANY_PRODUCTS
+        if many and X.dtype == np.float64:
+            single = points_of(X.astype(np.float32), weights, fit_intercept, threads)
         return cls(
             rows,
             points_of(X, weights, fit_intercept, threads),
+            single,
             choices_of(rows.feedback, weights, rows.n_classes),
             1 / (INTERCEPT_SIZE**2 * square),
             threads,
@@ -78,8 +88,14 @@ class Training(NamedTuple):
         penalty = np.ones(self.points.shape[1] + 1)
         penalty[-1] = self.intercept_penalty
         choices = self.choices if choices is None else choices
+        done = 0
+        if self.single is not None:
+            problem = ScoreProblem(self.single, choices, C, penalty, self.threads)
+            rough = solve(problem, start, max(tol, SINGLE_TOL), max_iter // 2, step)
+            start, done = rough.coef, rough.n_iter
         problem = ScoreProblem(self.points, choices, C, penalty, self.threads)
-        return solve(problem, start, tol, max_iter, step)
+        solution = solve(problem, start, tol, max_iter - done, step)
+        return solution._replace(n_iter=done + solution.n_iter)
 
     def all_scores(self, solution: Solution) -> Floats:
         """Return the scores of all rows and labels, (n, K)."""

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._batches import bytes_of_memory
+from duelrank._batches import batches, bytes_of_memory
 from duelrank._pairs import n_pairs
 from duelrank._threads import Threads
 from duelrank.duels.anchored._corrections import Corrections
 from duelrank.duels.anchored._luce import Choices, choices_of
 from duelrank.duels.anchored._points import Points, points_of
 from duelrank.duels.anchored._rivals import choose_rivals
-from duelrank.duels.anchored._solver import ScoreProblem, Solution, solve
+from duelrank.duels.anchored._solver import NUMBERS_AT_ONCE, ScoreProblem, Solution, solve
 from duelrank.duels.logistic._anchor import Anchor
 from duelrank.duels.logistic._fit import fit_corrections
 from duelrank.duels.logistic._rows import Settings, StartProgress, TrainingRows
@@ -102,13 +102,11 @@ class Training(NamedTuple):
         points, coef = self.points, solution.coef
         scores = np.empty((points.shape[0], coef.shape[1]), dtype=points.dtype)
         shift = points.shift(coef)
-        parts = np.array_split(np.arange(points.shape[0]), max(1, scores.size // 2**20))
 
-        def write(part: NDArray[np.intp]) -> None:
-            rows = slice(part[0], part[-1] + 1)
+        def write(rows: slice) -> None:
             scores[rows] = points.scores(coef, shift, rows)
 
-        self.threads.map(write, [part for part in parts if len(part)])
+        self.threads.map(write, list(batches(len(scores), NUMBERS_AT_ONCE // coef.shape[1])))
         return scores
 
     def anchor(self, solutions: list[Solution]) -> Anchor:

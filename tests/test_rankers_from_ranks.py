@@ -31,7 +31,7 @@ N, D, K = 240, 4, 5
 ENGINES = [
     LogisticDuels(),
     LogisticDuelsCV(Cs=[0.1, 1], cv=3),
-    AnchoredDuels(),
+    AnchoredDuels(tol=1e-6),
     EstimatorDuels(GaussianNB()),
     StumpDuels(),
 ]

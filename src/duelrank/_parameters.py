@@ -21,6 +21,16 @@ def check_count(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
 
 
+def check_dtype(dtype: Any) -> None:
+    """Raise unless a parameter `dtype` is None, or single or double precision."""
+    try:
+        known = dtype is None or np.dtype(dtype) in (np.float32, np.float64)
+    except TypeError:
+        known = False
+    if not known:
+        raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}.")
+
+
 def check_positive(name: str, value: Any, *choices: str) -> None:
     """Check that a parameter is a positive finite number, or one of some choices."""
     if isinstance(value, str) and value in choices:

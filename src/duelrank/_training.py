@@ -18,7 +18,6 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from duelrank._batches import bytes_of_memory
 from duelrank._parameters import check_choice
 from duelrank._rank_columns import column_names, is_ranks, ranks_by_label
 from duelrank._sklearn import has_wrapped_fit
@@ -78,14 +77,10 @@ class TrainingSet:
         """The feedback with sparse ranks made dense, or an error if they would fill the memory."""
         if not isinstance(self.feedback, SparseRanks):
             return self.feedback
-        n_rows, n_classes = self.feedback.shape
-        n_bytes = 8 * n_rows * n_classes
-        if n_bytes > bytes_of_memory() / 2:
-            raise ValueError(
-                f"y is sparse, and as an array of {n_rows} rows and {n_classes} labels it would "
-                f"have {n_bytes / 2**30:.0f} GiB, more than half of the memory; take an engine "
-                "that learns from sparse ranks, DuelRanker(AnchoredDuels()), or fewer rows."
-            )
+        self.feedback.check_memory(
+            "take an engine that learns from sparse ranks, DuelRanker(AnchoredDuels(rivals=0)), or "
+            "fewer rows"
+        )
         return self.feedback.dense()
 
     @property

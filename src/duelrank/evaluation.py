@@ -59,8 +59,8 @@ class Result:
     fit_seconds, rank_seconds : float
         Mean times to fit a fold and to rank its test points.
     choice_accuracy : float, default=NaN
-        Share of test points whose label comes before all other labels that were shown; NaN if it is
-        not known what was shown.
+        Share of test points whose label comes before all other labels that were shown, of those
+        where others were; NaN if it is not known what was shown.
     """
 
     name: str
@@ -271,7 +271,9 @@ def _chose_right(
     A label that the ranker never saw comes last.
     """
     right = []
-    for row, (own, shown) in enumerate(zip(tested.y.tolist(), tested.shown or [], strict=False)):
+    if tested.shown is None:
+        return np.zeros(0, dtype=bool)
+    for row, (own, shown) in enumerate(zip(tested.y.tolist(), tested.shown, strict=True)):
         others = [label for label in shown if label != own]
         if others:
             rivals = [ranks[row, code_of[label]] for label in others if label in code_of]

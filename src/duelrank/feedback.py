@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
-from duelrank._batches import batches
+from duelrank._batches import batches, bytes_of_memory
 from duelrank._pairs import pairs
 from duelrank._parameters import check_choice
 from duelrank.rankings import as_rows, describe_row
@@ -114,6 +114,16 @@ class SparseRanks:
         ranks[:] = rest[:, np.newaxis]
         ranks[np.repeat(np.arange(len(self)), self.n_placed), self.ranks.indices] = self.ranks.data
         return ranks
+
+    def check_memory(self, advice: str) -> None:
+        """Raise ValueError, with advice, if `dense` would take more than half of the memory."""
+        n_rows, n_classes = self.shape
+        n_bytes = 8 * n_rows * n_classes
+        if n_bytes > bytes_of_memory() / 2:
+            raise ValueError(
+                f"y is sparse, and as an array of {n_rows} rows and {n_classes} labels it would "
+                f"have {n_bytes / 2**30:.0f} GiB, more than half of the memory; {advice}."
+            )
 
     def with_columns(self, order: NDArray[np.intp]) -> SparseRanks:
         """Return the same rows with other columns: column k is the one that was ``order[k]``."""
@@ -485,12 +495,20 @@ def _stored_places(ranks: Any, name: str) -> csr_array:
     if ranks.dtype.kind not in "iufb":
         raise ValueError(f"{name} must be numbers, got dtype {ranks.dtype}.")
     places = csr_array(ranks, dtype=np.float64, copy=True)
+    n_stored = places.nnz
     places.sum_duplicates()  # sorts the columns too
+    if places.nnz < n_stored or _n_entries(ranks) > n_stored:
+        raise ValueError(f"{name} must hold every entry once, got several for the same label.")
     stored = ~np.isnan(places.data)
     if not stored.all():
         ends = np.append(0, np.cumsum(stored))[places.indptr]
         places = csr_array((places.data[stored], places.indices[stored], ends), shape=places.shape)
     return places
+
+
+def _n_entries(ranks: Any) -> int:
+    """Return how many entries are stored, those for the same cell counted one by one."""
+    return len(ranks.data) if ranks.format == "coo" else 0
 
 
 def _judge_stored(places: csr_array) -> _Verdict:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from duelrank._pairs import pairs
 from duelrank._sklearn import check_sample_weight
 from duelrank.duels._protocol import as_feedback
-from duelrank.feedback import as_ranks, duels_won, outcomes
+from duelrank.feedback import SparseRanks, as_ranks, duels_won, outcomes
 
 
 class Rows(NamedTuple):
@@ -108,8 +108,15 @@ def count_sides(
     return np.stack([won[first, second], won[second, first]])
 
 
-def first_labels(feedback: NDArray[Any]) -> NDArray[np.intp]:
+def first_labels(feedback: NDArray[Any] | SparseRanks) -> NDArray[np.intp]:
     """Return the code of every row's first label."""
+    if isinstance(feedback, SparseRanks):
+        ranks = feedback.ranks
+        row = np.repeat(np.arange(len(feedback)), feedback.n_placed)
+        last_first = np.lexsort((-ranks.indices, -ranks.data, -row))
+        first = np.zeros(len(feedback), dtype=np.intp)
+        first[row[last_first]] = ranks.indices[last_first]  # the best of a row is written last
+        return first
     if feedback.ndim == 1:
         return feedback
     return np.argmin(np.where(np.isnan(feedback), np.inf, feedback), axis=1)

@@ -114,10 +114,22 @@ def test_an_engine_takes_sparse_ranks_itself(rng):
         ({"C": "auto"}, "C must be a positive number or 'scale', got 'auto'."),
         ({"C_own": -1.0}, "C_own must be a positive number or 'scale', got -1.0."),
         ({"C_own": np.nan}, "C_own must be a positive number or 'scale', got nan."),
-        ({"rivals": -1}, "rivals must be None or an integer from 0 on, got -1."),
-        ({"rivals": 1.5}, "rivals must be None or an integer from 0 on, got 1.5."),
-        ({"rivals": True}, "rivals must be None or an integer from 0 on, got True."),
-        ({"rivals": "all"}, "rivals must be None or an integer from 0 on, got 'all'."),
+        (
+            {"rivals": -1},
+            "rivals must be None, for all other labels, or an integer from 0 on; got -1.",
+        ),
+        (
+            {"rivals": 1.5},
+            "rivals must be None, for all other labels, or an integer from 0 on; got 1.5.",
+        ),
+        (
+            {"rivals": True},
+            "rivals must be None, for all other labels, or an integer from 0 on; got True.",
+        ),
+        (
+            {"rivals": "all"},
+            "rivals must be None, for all other labels, or an integer from 0 on; got 'all'.",
+        ),
         ({"tol": 0}, "tol must be a positive number, got 0."),
         ({"max_iter": 0}, "max_iter must be a positive integer, got 0."),
         ({"max_iter": 2.5}, "max_iter must be a positive integer, got 2.5."),

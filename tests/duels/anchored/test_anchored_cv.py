@@ -134,7 +134,10 @@ def test_a_stack_takes_it_as_a_member(rng):
         ({"Cs": 0}, "Cs must be a positive integer or a list of positive numbers, got 0"),
         ({"C_owns": [1, -1]}, "C_owns must be"),
         ({"Cs": "scale"}, "Cs must be"),
-        ({"rivals": -1}, "rivals must be None or an integer from 0 on, got -1"),
+        (
+            {"rivals": -1},
+            "rivals must be None, for all other labels",
+        ),
         ({"tol": 0}, "tol must be"),
     ],
 )
@@ -142,3 +145,19 @@ def test_bad_parameters(parameters, sentence, rng):
     X, codes = made_up(30, 3, 2, rng)
     with pytest.raises(ValueError, match=sentence):
         AnchoredDuelsCV(**parameters).fit(X, codes, 3)
+
+
+def test_labels_with_fewer_rows_than_folds(rng):
+    """Half of the labels have one row: they are in the folds that they are in."""
+    X, codes = made_up(120, 3, 4, rng)
+    codes = np.where(np.arange(120) < 6, 3 + np.arange(120), codes)
+    search = AnchoredDuelsCV(2, 2).fit(X, codes, 9)
+    assert np.isfinite(search.margins(X)).all()
+
+
+def test_more_labels_than_matrices_of_labels_fit(monkeypatch, rng):
+    X, codes = made_up(60, 3, 2, rng)
+    monkeypatch.setattr("duelrank.duels.anchored._engine.bytes_of_memory", lambda: 500.0)
+    with pytest.raises(ValueError, match="rivals=0 ranks by the scores alone"):
+        AnchoredDuels().fit(X, codes, 3)
+    assert AnchoredDuels(rivals=0).fit(X, codes, 3).score_converged_

@@ -70,7 +70,8 @@ class AnchoredDuelsCV(LinearScores):
     rivals : int, default=None
         How many rivals of every label have their duels corrected, as in `AnchoredDuels`.
     cv : int, cross-validation generator or iterable, default=5
-        Folds over all rows, stratified by first label if an integer.
+        Folds over all rows, stratified by first label if an integer; labels with fewer rows than
+        folds count as one.
     fit_intercept : bool, default=True
         Whether scores and corrections have intercepts.
     tol : float, default=1e-4
@@ -89,10 +90,10 @@ class AnchoredDuelsCV(LinearScores):
     C_, C_own_ : float
         The strengths that were chosen; a C_own of 0 means that no duel is corrected.
     Cs_, C_owns_ : ndarrays
-        The strengths that were tried; C_owns_ begins with 0.
+        The strengths to choose from; C_owns_ begins with 0, which is all of it if `rivals` is 0.
     score_losses_ : ndarray of shape (n_Cs,)
         Mean −log p of held-out rows for every C; NaN for those that were not tried.
-    own_losses_ : ndarray of shape (n_C_owns,)
+    own_losses_ : ndarray of the shape of C_owns_
         Mean log loss of the duels of held-out rows for every C_own.
     score_coef_, score_intercept_, corrected_duels_, own_coef_, own_intercept_ : arrays
         As in `AnchoredDuels`, and so are its other attributes.
@@ -167,7 +168,7 @@ class AnchoredDuelsCV(LinearScores):
         rows = self._check_rows(X, feedback, n_classes, sample_weight)
         centre = bool(self.fit_intercept)
         with threads_of_blas() as threads, ExitStack() as opened:
-            folds = Folds.of(self.cv, _with_dense_feedback(rows))
+            folds = Folds.of(self.cv, rows, join_rare=True)
             rows = rows.with_weight().without_empty_columns()
             square = mean_square(rows.X, rows.weights, centre)
             Cs, C_owns = (_strengths(given, square) for given in (self.Cs, self.C_owns))
@@ -318,11 +319,6 @@ def _search_corrections(
             rows, objective, settings, threads, wanted=in_features, folds=members
         )
         FoldSearch(assembly, folds, found, Checkpoint(fitted, settings)).search(lambda: None)
-
-
-def _with_dense_feedback(rows: TrainingRows) -> TrainingRows:
-    dense = getattr(rows.feedback, "dense", None)
-    return rows if dense is None else rows._replace(feedback=dense())
 
 
 def _check_strengths(name: str, given: Any) -> None:

@@ -14,9 +14,9 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._batches import batches
+from duelrank._batches import batches, bytes_of_memory
 from duelrank._pairs import n_pairs, pairs
-from duelrank._parameters import check_count, check_positive
+from duelrank._parameters import check_count, check_dtype, check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import one_blas_thread, threads_of_blas
@@ -39,6 +39,7 @@ from duelrank.feedback import SparseRanks
 
 Floats = NDArray[Any]
 
+MATRICES_OF_LABELS = 4  # of K × K doubles, or as much, that the choice of rivals takes
 NUMBERS_AT_ONCE = 2**20  # of scores and corrections of points that are ranked together
 
 
@@ -47,6 +48,7 @@ class LinearScores(Engine):
 
     takes_sparse_feedback = True
 
+    rivals: int | None
     fit_intercept: bool
     tol: float
     max_iter: int
@@ -236,8 +238,17 @@ class LinearScores(Engine):
         self, X: Any, feedback: Any, n_classes: int, sample_weight: Any
     ) -> TrainingRows:
         """Validate the arguments of a fit."""
+        n_bytes = MATRICES_OF_LABELS * 8 * n_classes**2
+        if self.rivals != 0 and n_bytes > bytes_of_memory() / 2:
+            raise ValueError(
+                f"corrections of the duels between {n_classes} labels would take "
+                f"{n_bytes / 2**30:.0f} GiB, more than half of the memory; rivals=0 ranks by the "
+                "scores alone."
+            )
         if not isinstance(feedback, SparseRanks):
             return check_training_rows(self, X, feedback, n_classes, sample_weight)
+        if self.rivals != 0:
+            feedback.check_memory("rivals=0 ranks by the scores alone, and needs no array")
         if feedback.shape[1] != n_classes:
             raise ValueError(
                 f"feedback must have one column per label: {n_classes}, got {feedback.shape[1]}."
@@ -543,7 +554,9 @@ def check_rivals(rivals: Any) -> None:
     if rivals is not None and (
         not isinstance(rivals, Integral) or isinstance(rivals, bool) or rivals < 0
     ):
-        raise ValueError(f"rivals must be None or an integer from 0 on, got {rivals!r}.")
+        raise ValueError(
+            f"rivals must be None, for all other labels, or an integer from 0 on; got {rivals!r}."
+        )
 
 
 def check_parameters(engine: Any) -> None:
@@ -551,5 +564,4 @@ def check_parameters(engine: Any) -> None:
     check_positive("tol", engine.tol)
     check_positive("working_memory", engine.working_memory)
     check_count("max_iter", engine.max_iter)
-    if engine.dtype is not None and np.dtype(engine.dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be None, 'float32' or 'float64', got {engine.dtype!r}.")
+    check_dtype(engine.dtype)

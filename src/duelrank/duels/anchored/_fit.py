@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._batches import batches, bytes_of_memory
+from duelrank._batches import batches
 from duelrank._pairs import n_pairs
 from duelrank._threads import Threads
 from duelrank.duels.anchored._corrections import Corrections
@@ -133,12 +133,6 @@ class Training(NamedTuple):
         feedback = self.rows.feedback
         if not isinstance(feedback, SparseRanks):
             return self.rows
-        n_bytes = 8 * feedback.shape[0] * feedback.shape[1]
-        if n_bytes > bytes_of_memory() / 2:
-            raise ValueError(
-                f"corrections of duels need the ranks as an array of {n_bytes / 1e9:.0f} GB, more "
-                "than half of the memory; rivals=0 ranks by the scores alone, and needs no array."
-            )
         return self.rows._replace(feedback=feedback.dense())
 
 

@@ -190,7 +190,8 @@ class OrderedChoices:
         new[:, 1:] = ranks[:, 1:] != ranks[:, :-1]
         # Where the labels of the same place begin.
         self.start = np.maximum.accumulate(np.where(new, number, 0), axis=1)
-        self.chosen = self.placed & (self.start > np.count_nonzero(~self.placed, axis=1)[:, None])
+        n_unplaced = np.count_nonzero(~self.placed, axis=1, keepdims=True)
+        self.is_chosen = self.placed & (self.start > n_unplaced)
         self.components = self._components()
         self.n_components = int(self.components.max()) + 1
 
@@ -226,7 +227,7 @@ class OrderedChoices:
         scores : ndarray of shape (m, width)
             Their scores, as by `gather`.
         """
-        placed, chosen, weight = self.placed[rows], self.chosen[rows], self.weight(rows)
+        placed, chosen, weight = self.placed[rows], self.is_chosen[rows], self.weight(rows)
         scores_of = np.where(placed, scores, -np.inf).astype(np.float64)
         before = _logs_of_sums(scores_of)
         # A label's share of itself and all before it; these are behind it, or at its place.
@@ -239,24 +240,24 @@ class OrderedChoices:
         losses = np.maximum(-lead, 0) - np.log(np.maximum(right, wrong))
         loss = float(np.sum(weight * chosen * losses))
         wrong *= weight * chosen
-        blame = self._share_out(rows, shares, wrong)
-        state = shares, wrong, right, blame
-        return Evaluation(loss, (blame - wrong).astype(scores.dtype), state)
+        received = self._share_out(rows, shares, wrong)
+        state = shares, wrong, right, received
+        return Evaluation(loss, (received - wrong).astype(scores.dtype), state)
 
     def hessian_times(self, rows: slice, state: Any, vectors: Floats) -> Floats:
         """Return the Hessian of every row times a vector, (m, width)."""
-        shares, wrong, right, blame = state
+        shares, wrong, right, received = state
         mean = self._means_behind(rows, shares, vectors)
         gap = vectors - mean
-        product = blame * vectors - self._share_out(rows, shares, wrong * (mean + right * gap))
+        product = received * vectors - self._share_out(rows, shares, wrong * (mean + right * gap))
         product += wrong * right * gap
         return product.astype(vectors.dtype)
 
     def curvature(self, rows: slice, state: Any, least: float) -> Floats:
         """Return bounds of the diagonal, that of chosen labels at least `least`."""
-        _, wrong, right, blame = state
-        weight, chosen = self.weight(rows), self.chosen[rows]
-        return np.asarray(blame + np.maximum(wrong * right, least * weight * chosen))
+        _, wrong, right, received = state
+        weight, chosen = self.weight(rows), self.is_chosen[rows]
+        return np.asarray(received + np.maximum(wrong * right, least * weight * chosen))
 
     def _means_behind(self, rows: slice, shares: tuple[Floats, Floats], values: Floats) -> Floats:
         """Return the means over the labels behind every label, by their probabilities."""
@@ -283,13 +284,14 @@ class OrderedChoices:
         return result.T
 
     def _components(self) -> NDArray[np.intp]:
-        compared = self.placed & self.chosen.any(axis=1, keepdims=True)
+        compared = self.placed & self.is_chosen.any(axis=1, keepdims=True)
         linked = compared[:, 1:] & compared[:, :-1]
         links = self.labels[:, 1:][linked], self.labels[:, :-1][linked]
         graph = sparse.csr_array((np.ones(len(links[0])), links), shape=(self.n_classes,) * 2)
         return connected_components(graph, directed=False)[1].astype(np.intp)
 
     def weight(self, rows: slice) -> Any:
+        """Return the weights of some rows, (m, 1), or 1."""
         return 1.0 if self.weights is None else self.weights[rows, np.newaxis]
 
 
@@ -359,9 +361,13 @@ def _of_sparse(feedback: SparseRanks, weights: Floats | None, n_classes: int) ->
     counts = np.diff(ranks.indptr)
     if feedback.unplaced == "behind":
         first, last = feedback.extremes()
-        if np.array_equal(first, last) and np.all((counts > 0) & (counts < n_classes)):
-            labels = ranks.indices.astype(np.intp)
-            return SetChoices(labels, ranks.indptr.astype(np.intp), weights, n_classes)
+        if np.all((first == last) | (counts == 0)):
+            # A row that places all labels at once says nothing, as does one that places none.
+            says = counts < n_classes
+            ends = np.concatenate([[0], np.cumsum(np.where(says, counts, 0))])
+            labels = ranks.indices[np.repeat(says, counts)].astype(np.intp)
+            return SetChoices(labels, ends, weights, n_classes)
+        feedback.check_memory("give lists of several places as codes of their first labels")
         return choices_of(feedback.dense(), weights, n_classes)
     width = max(1, int(counts.max(initial=1)))
     place = width - counts.repeat(counts) + _places_in_rows(ranks.indptr)

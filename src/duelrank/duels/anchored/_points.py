@@ -74,7 +74,10 @@ class DensePoints:
         return coef[-1]
 
     def adjoint(self, of_rows: Any, out: Floats | None = None) -> Floats:
-        """Return Σ_i (x_i, 1) g_iᵀ for numbers g, (n, K), dense or sparse: (d + 1, K)."""
+        """Return Σ_i (x_i, 1) g_iᵀ for numbers g, (n, K), dense or sparse: (d + 1, K).
+
+        Coefficients of dense rows are few, and `out` is not made use of.
+        """
 
         def part(rows: slice) -> Floats:
             mine = of_rows[rows]
@@ -162,8 +165,7 @@ class SparsePoints:
 
         def write(item: tuple[slice, Any]) -> None:
             part, columns = item
-            product = columns @ of_rows
-            product = product if isinstance(product, np.ndarray) else product.toarray()
+            product = _dense(columns @ of_rows)
             np.subtract(product, np.outer(self.mean[part], total), out=sums[part])
 
         self.threads.map(write, list(zip(self.parts, self.columns, strict=True)))
@@ -177,8 +179,7 @@ class SparsePoints:
 
         def write(item: tuple[slice, Any]) -> None:
             part, columns = item
-            product = columns.power(2) @ of_rows
-            sums[part] = product if isinstance(product, np.ndarray) else product.toarray()
+            sums[part] = _dense(columns.power(2) @ of_rows)
 
         self.threads.map(write, list(zip(self.parts, self.columns, strict=True)))
         sums[-1] = self.fit_intercept * total

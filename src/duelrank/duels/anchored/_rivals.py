@@ -107,7 +107,7 @@ def _add_orders(
     for place in range(1, choices.width):
         start = choices.start[rows, place]
         behind = choices.placed[rows] & (number < start[:, np.newaxis])
-        behind &= choices.chosen[rows, place][:, np.newaxis]
+        behind &= choices.is_chosen[rows, place][:, np.newaxis]
         row, other = np.nonzero(behind)
         values = weight[row, 0] * measure(scores[row, other] - scores[row, place])
         pair = labels[row, place] * n_classes + labels[row, other]

@@ -221,12 +221,12 @@ class _Place:
         self.scores = self.problem.scores(self.coef)
         self.loss, self.of_scores, self.states = self.problem.evaluate(self.scores)
 
-    def move(self, way: _Way, along: Floats, step: float | None) -> float:
+    def move(self, way: _Direction, along: Floats, step: float | None) -> float:
         """Go along a direction to where the slope is small, and return how far.
 
         Parameters
         ----------
-        way : _Way
+        way : _Direction
             The direction.
         along : ndarray of shape (n, width)
             How scores change with it.
@@ -262,7 +262,7 @@ class _Place:
         return taken
 
 
-class _Way(NamedTuple):
+class _Direction(NamedTuple):
     """A direction, the slope of the objective along it, and of the penalty what is (bi)linear.
 
     The penalty after a step t is ½ (wᵀPw + 2 t linear + t² quadratic).
@@ -338,7 +338,7 @@ def _descend(
             return _dot(coef[block], of_penalty), _dot(mine, of_penalty)
 
         linear, quadratic = problem.over_blocks(turn)
-        way = _Way(direction, beta * along_last - square, linear, quadratic)
+        way = _Direction(direction, beta * along_last - square, linear, quadratic)
         at.move(way, problem.scores(direction), None)
         before, gradient, last_square = gradient, before, square
         step()
@@ -373,11 +373,11 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
         of_rows = problem.scores(direction)
         image = problem.adjoint(problem.curved(at.states, of_rows), image)
 
-        def bend(block: slice, image: Floats = image) -> tuple[float, ...]:
+        def add_penalty(block: slice, image: Floats = image) -> tuple[float, ...]:
             image[block] += penalty[block] * direction[block]
             return (_dot(direction[block], image[block]),)
 
-        length = square / max(problem.over_blocks(bend)[0], np.finfo(np.float64).tiny)
+        length = square / max(problem.over_blocks(add_penalty)[0], np.finfo(np.float64).tiny)
         slope -= length * square
 
         def go(block: slice, image: Floats = image, length: float = length) -> tuple[float, ...]:
@@ -406,7 +406,7 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
     if slope == 0:  # nothing is left to be gained
         return decrement, False
     linear, quadratic = problem.over_blocks(measure)
-    taken = at.move(_Way(change, slope, linear, quadratic), along, 1.0)
+    taken = at.move(_Direction(change, slope, linear, quadratic), along, 1.0)
     after = at.loss + 0.5 * (of_penalty + 2 * taken * linear + taken**2 * quadratic)
     return decrement, bool(after < value)
 

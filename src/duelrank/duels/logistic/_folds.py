@@ -45,11 +45,16 @@ class Folds:
         self.train, self.test = train[first_row], test[first_row]
 
     @classmethod
-    def of(cls, cv: Any, rows: TrainingRows) -> Folds:
-        """Split rows, stratified by their first label; rows without weight are left out after."""
+    def of(cls, cv: Any, rows: TrainingRows, join_rare: bool = False) -> Folds:
+        """Split rows, stratified by their first label; rows without weight are left out after.
+
+        Labels with fewer rows than folds are an error, unless rare ones are joined to one stratum.
+        Those of rankings always are.
+        """
         feedback = rows.feedback
         n_folds = int(cv) if isinstance(cv, Integral) else 5
-        strata = feedback if feedback.ndim == 1 else top_labels(feedback, n_folds)
+        as_they_are = feedback.ndim == 1 and not join_rare
+        strata = feedback if as_they_are else top_labels(feedback, n_folds)
         splits = list(check_cv(cv, strata, classifier=True).split(rows.X, strata))
         train = np.zeros((len(strata), len(splits)), dtype=bool)
         test = np.zeros_like(train)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._parameters import check_count, check_positive
+from duelrank._parameters import check_count, check_dtype, check_positive
 from duelrank.duels._sides import check_rows
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._columns import Columns
@@ -103,8 +103,7 @@ def check_settings(engine: Any) -> None:
     if isinstance(weights, dict):
         for weight in weights.values():
             check_positive("class_weight", weight)
-    if engine.dtype is not None and np.dtype(engine.dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be None, 'float32' or 'float64', got {engine.dtype!r}.")
+    check_dtype(engine.dtype)
 
 
 def check_training_rows(

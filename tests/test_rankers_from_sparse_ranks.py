@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from duelrank import DuelRanker, StumpDuels, _training
+from duelrank import DuelRanker, StumpDuels
 from duelrank.competitors import LabelwiseRanker
 from duelrank.feedback import SparseRanks
 from duelrank.posteriors import sample_plackett_luce
@@ -123,9 +123,9 @@ def test_bad_sparse_feedback(y, message):
 
 @pytest.mark.parametrize("made", [DuelRanker, LabelwiseRanker])
 def test_sparse_ranks_that_would_fill_the_memory_are_refused(made, monkeypatch):
-    monkeypatch.setattr(_training, "bytes_of_memory", lambda: 2 * 8 * N * K - 1)
+    monkeypatch.setattr("duelrank.feedback.bytes_of_memory", lambda: 2 * 8 * N * K - 1)
     ranker = made(unplaced="unknown")
-    message = r"150 rows and 5 labels .* half of the memory; .* DuelRanker\(AnchoredDuels\(\)\)"
+    message = r"150 rows and 5 labels .* half of the memory; .* AnchoredDuels\(rivals=0\)"
     with pytest.raises(ValueError, match=message):
         ranker.fit(POINTS, choices(sparse=True))
     DuelRanker(SparseDuels(), unplaced="unknown").fit(POINTS, choices(sparse=True))

@@ -125,7 +125,7 @@ def test_bad_sparse_feedback(y, message):
 def test_sparse_ranks_that_would_fill_the_memory_are_refused(made, monkeypatch):
     monkeypatch.setattr("duelrank.feedback.bytes_of_memory", lambda: 2 * 8 * N * K - 1)
     ranker = made(unplaced="unknown")
-    message = r"150 rows and 5 labels .* half of the memory; .* AnchoredDuels\(rivals=0\)"
+    message = r"150 rows and 5 labels .* half of the memory; .* DuelRanker\(AnchoredDuels\(rivals=0"
     with pytest.raises(ValueError, match=message):
         ranker.fit(POINTS, choices(sparse=True))
     DuelRanker(SparseDuels(), unplaced="unknown").fit(POINTS, choices(sparse=True))

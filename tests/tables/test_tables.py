@@ -306,13 +306,72 @@ def test_types_are_kept(array, kind, values):
 
 
 def test_kinds_can_be_chosen_and_nested_types_are_refused():
-    table = pa.table({"zip": [1, 2], "list": [[1], [2]]})
+    table = pa.table({"zip": [1, 2], "list": [["a"], ["b"]]})
     assert kinds_of(table.select(["zip"]), as_text=False, categorical=["zip"]) == {
         "zip": "category"
     }
     assert features(table, {"zip": "category"})["zip"].to_pylist() == ["1", "2"]
     with pytest.raises(TableError, match="column 'list' holds list"):
         kinds_of(table, as_text=False)
+
+
+TEXTS = [f"the {w} parcel {i} has not come" for i, w in enumerate(["red", "blue", "old"] * 10)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (TEXTS, "text"),
+        (TEXTS[:3], "text"),
+        (TEXTS[:15] + [None, "", "NA"] * 5, "text"),
+        (TEXTS[:3] * 10, "category"),  # the same few again and again
+        ([f"Town {i}" for i in range(30)], "category"),  # names
+        ([f"id-{i}" for i in range(30)], "category"),
+        ([f"我的银行卡第{i}次没有收到" for i in range(30)], "text"),
+        ([f"บัตรของฉันยังไม่มา{i}" for i in range(30)], "text"),
+        ([f"東京{i}" for i in range(30)], "category"),
+        ([f"2024-01-{i + 1:02}" for i in range(30)], "date"),
+    ],
+    ids=range(10),
+)
+@pytest.mark.parametrize("as_text", [True, False])
+def test_text_has_several_words_and_mostly_different_ones(cells, kind, as_text):
+    if kind == "date" and not as_text:
+        pytest.skip("typed tables have typed dates")
+    table = pa.table({"a": pa.array(cells, pa.string())})
+    assert kinds_of(table, as_text=as_text) == {"a": kind}
+    assert kinds_of(table, as_text=as_text, text=["a"]) == {"a": "text"}
+    assert kinds_of(table, as_text=as_text, categorical=["a"]) == {"a": "category"}
+    categorical = table.set_column(0, "a", table["a"].dictionary_encode())
+    assert kinds_of(categorical, as_text=False) == {"a": "category"}
+
+
+def test_text_takes_whatever_comes_later():
+    numbers = pa.table({"a": [7, None, 9]})
+    assert features(numbers, {"a": "text"})["a"].to_pylist() == ["7", None, "9"]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.float32()), pa.list_(pa.int64(), 2), pa.large_list(pa.float64())], ids=str
+)
+def test_lists_of_numbers_are_vectors(kind):
+    table = pa.table({"a": pa.array([[1, 2], None, [3, 4]], kind)})
+    kinds = kinds_of(table, as_text=False)
+    assert kinds == {"a": "vector"}
+    assert features(table, kinds)["a"].to_pylist() == [[1.0, 2.0], None, [3.0, 4.0]]
+
+
+def test_vectors_may_all_be_missing():
+    for empty in (pa.nulls(2), pa.array([None, None], pa.list_(pa.float32())), pa.array([])):
+        column = features(pa.table({"a": empty}), {"a": "vector"})["a"]
+        assert column.to_pylist() == [None] * len(empty)
+        assert column.type == pa.list_(pa.float64())
+
+
+@pytest.mark.parametrize("cells", [[[1.0], [1.0, 2.0]], [[np.nan]], [[None]], [1.0]], ids=str)
+def test_lists_that_are_no_vectors_are_refused(cells):
+    with pytest.raises(TableError, match="'a' must hold lists of finite numbers, all of one len"):
+        features(pa.table({"a": cells}), {"a": "vector"})
 
 
 @pytest.mark.parametrize(

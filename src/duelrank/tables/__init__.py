@@ -7,7 +7,9 @@ Every column has a *kind*:
 - "number": numbers;
 - "boolean": true and false, which become 1 and 0;
 - "date": dates and times, which become days since 1970;
-- "category": text, or anything else with few different values.
+- "category": words or anything else with few different values;
+- "text": several words, mostly different ones in every row;
+- "vector": lists of as many numbers, such as embeddings (in Parquet).
 
 `kinds_of` finds the kinds when a model is fitted. `features` converts the columns of any later
 table to these kinds, or says which column cannot be converted. Labels are never converted: ``01``
@@ -28,7 +30,15 @@ stays ``01``. Empty cells are missing; in features, so are the words of `MISSING
 """
 
 from duelrank._choices import OUTPUT_ENDINGS, STREAM
-from duelrank.tables._kinds import KINDS, MISSING, features, is_labelled, kinds_of, labels
+from duelrank.tables._kinds import (
+    KINDS,
+    MISSING,
+    features,
+    holds_lists,
+    is_labelled,
+    kinds_of,
+    labels,
+)
 from duelrank.tables._rankings import Rankings, label_array, rank_points, wide_columns
 from duelrank.tables._reading import Source, TableError, from_dataframe, open_table
 from duelrank.tables._writing import output_ending, writing
@@ -43,6 +53,7 @@ __all__ = [
     "TableError",
     "features",
     "from_dataframe",
+    "holds_lists",
     "is_labelled",
     "kinds_of",
     "label_array",

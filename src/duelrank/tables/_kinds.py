@@ -12,14 +12,26 @@ from numpy.typing import NDArray
 
 from duelrank.tables._reading import TableError
 
-KINDS = ("number", "boolean", "date", "category")
+KINDS = ("number", "boolean", "date", "category", "text", "vector")
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A")
 MICROSECONDS_A_DAY = 86_400_000_000
 # Text such as 007 is a code: as a number it would become 7.
 LEADING_ZERO = r"^\s*[+-]?0[0-9]"
+# Text has more words than this on average, and more different values than this share. Names of
+# towns and people have fewer words, and the values of a category occur more often.
+WORDS_OF_TEXT, DIFFERENT_TEXTS = 2.0, 0.5
+# Scripts that put no spaces between words have letters instead, so many on average.
+SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+LETTERS_OF_TEXT = 6.0
 
 
-def kinds_of(table: pa.Table, *, as_text: bool, categorical: Iterable[str] = ()) -> dict[str, str]:
+def kinds_of(
+    table: pa.Table,
+    *,
+    as_text: bool,
+    categorical: Iterable[str] = (),
+    text: Iterable[str] = (),
+) -> dict[str, str]:
     """Find out what the columns of a table hold.
 
     Parameters
@@ -28,18 +40,17 @@ def kinds_of(table: pa.Table, *, as_text: bool, categorical: Iterable[str] = ())
         The columns.
     as_text : bool
         Whether text may stand for numbers, dates and booleans, as in CSV.
-    categorical : iterable of str
-        Columns that hold categories, whatever they look like.
+    categorical, text : iterable of str
+        Columns that hold categories, or text, whatever they look like.
 
     Returns
     -------
     kinds : dict of str to str
         One of `KINDS` for every column.
     """
-    forced = set(categorical)
+    told = dict.fromkeys(categorical, "category") | dict.fromkeys(text, "text")
     return {
-        name: "category" if name in forced else _kind(name, table[name], as_text)
-        for name in table.column_names
+        name: told.get(name) or _kind(name, table[name], as_text) for name in table.column_names
     }
 
 
@@ -58,7 +69,8 @@ def features(table: pa.Table, kinds: Mapping[str, str], rows_before: int = 0) ->
     Returns
     -------
     table : pyarrow.Table
-        The wanted columns in the order of `kinds`: categories as text, all others as floats.
+        The wanted columns in the order of `kinds`: categories and text as text, vectors as lists
+        of floats of one length, all others as floats.
     """
     return pa.table(
         {
@@ -125,6 +137,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _kind(name: str, column: pa.ChunkedArray, as_text: bool) -> str:
+    is_categorical = pa.types.is_dictionary(column.type)
     column = _plain(column)
     kind = column.type
     if pa.types.is_boolean(kind):
@@ -133,13 +146,18 @@ def _kind(name: str, column: pa.ChunkedArray, as_text: bool) -> str:
         return "number"
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return "date"
-    if pa.types.is_null(kind) or not as_text:
-        if pa.types.is_null(kind) or pa.types.is_string(kind):
-            return "category"
+    if holds_lists(column) and _is_number_type(kind.value_type):
+        return "vector"
+    if pa.types.is_null(kind):
+        return "category"
+    if not pa.types.is_string(kind):
         raise TableError(
             f"column {name!r} holds {kind}, which cannot be a feature; leave it out with --ignore."
         )
-    return _kind_of_text(_without_missing(column).drop_null())
+    if is_categorical:
+        return "category"
+    known = _without_missing(column).drop_null()
+    return _kind_of_text(known) if as_text else _category_or_text(known)
 
 
 def _kind_of_text(known: pa.ChunkedArray) -> str:
@@ -156,7 +174,30 @@ def _kind_of_text(known: pa.ChunkedArray) -> str:
         if kind == "number" and pc.any(pc.match_substring_regex(known, LEADING_ZERO)).as_py():
             return "category"
         return kind
-    return "category"
+    return _category_or_text(known)
+
+
+def _category_or_text(known: pa.ChunkedArray) -> str:
+    """Tell whether most values are different and have several words, as only text does."""
+    n_different = pc.count_distinct(known).as_py()
+    if n_different <= DIFFERENT_TEXTS * len(known):
+        return "category"
+    n_words = pc.mean(pc.count_substring_regex(known, r"\S+")).as_py()
+    n_letters = pc.mean(pc.count_substring_regex(known, SPACELESS)).as_py()
+    return "text" if n_words > WORDS_OF_TEXT or n_letters >= LETTERS_OF_TEXT else "category"
+
+
+def holds_lists(column: pa.ChunkedArray) -> bool:
+    """Tell whether the cells of a column are lists."""
+    return bool(
+        pa.types.is_list(column.type)
+        or pa.types.is_large_list(column.type)
+        or pa.types.is_fixed_size_list(column.type)
+    )
+
+
+def _is_number_type(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _without_missing(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -190,8 +231,23 @@ def _days(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.divide(moments.cast(pa.int64()).cast(pa.float64(), safe=False), MICROSECONDS_A_DAY)
 
 
-def _categories(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
+
+
+def _vectors(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Turn lists of numbers into lists of as many floats; a missing cell stays missing."""
+    if column.null_count == len(column):
+        return pa.chunked_array([pa.nulls(len(column), pa.list_(pa.float64()))])
+    if not holds_lists(column):
+        raise pa.ArrowInvalid("no lists")
+    lengths = pc.unique(pc.list_value_length(column).drop_null()).to_pylist()
+    if len(lengths) > 1:
+        raise pa.ArrowInvalid("lists of different lengths")
+    values = pc.list_flatten(column).cast(pa.float64(), safe=False)
+    if values.null_count or not pc.all(pc.is_finite(values)).as_py():
+        raise pa.ArrowInvalid("missing or infinite numbers")
+    return column.cast(pa.list_(pa.float64()), safe=False)
 
 
 def _feature(name: str, column: pa.ChunkedArray, kind: str, rows_before: int = 0) -> Any:
@@ -233,5 +289,7 @@ _CASTS = {
     "number": (_numbers, "numbers"),
     "boolean": (_booleans, "true or false"),
     "date": (_days, "dates such as 2024-05-31"),
-    "category": (_categories, "text"),
+    "category": (_texts, "text"),
+    "text": (_texts, "text"),
+    "vector": (_vectors, "lists of finite numbers, all of one length"),
 }

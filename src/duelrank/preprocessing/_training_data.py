@@ -1,20 +1,8 @@
-"""From a table to training data: which columns are features, and how they become numbers.
-
-`training_data` splits the columns of a table into features and labels. Every row has a label, or
-a *list* of its best labels, best first, or a label that was *picked* among some that were *shown*.
-`make_preprocessing` makes the scikit-learn
-ColumnTransformer that is the first step of a model fitted from the command line:
-
-- numbers, dates and booleans: the median replaces missing values, a second column says where
-  values were missing, if any were, and all columns get the standard scale;
-- categories: every value gets a column, and missing is one of the values. If there are too many,
-  only the most frequent `MOST_CATEGORIES` − 1 get a column. All others share one, and so do values
-  that were not seen.
-"""
+"""A table becomes features and labels, and notes say what was done with its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -23,18 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from duelrank.preprocessing._columns import MOST_CATEGORIES
 from duelrank.rankings import ranks_from_choices, ranks_from_lists
-from duelrank.tables import TableError, features, is_labelled, kinds_of, labels
+from duelrank.tables import TableError, features, holds_lists, is_labelled, kinds_of, labels
 
-__all__ = ["TrainingData", "first_labels", "make_preprocessing", "shown_labels", "training_data"]
-
-MOST_CATEGORIES = 100
-MISSING_CATEGORY = "(missing)"
 # A note tells of category columns with more values, and of targets with more labels.
 MANY_VALUES = 100
 # In so few rows, all values of a useful column may be different by chance.
@@ -98,6 +79,7 @@ def training_data(
     shown: Sequence[str] = (),
     ignore: Collection[str] = (),
     categorical: Collection[str] = (),
+    text: Collection[str] = (),
 ) -> TrainingData:
     """Split a table into features and labels.
 
@@ -117,23 +99,32 @@ def training_data(
         among those in the columns.
     ignore : collection of str
         Columns to leave out.
-    categorical : collection of str
-        Columns that hold categories, whatever they look like.
+    categorical, text : collection of str
+        Columns that hold categories, or text, whatever they look like.
 
     Returns
     -------
     data : TrainingData
         Columns without information are left out with a note: empty ones, constant ones, row
-        numbers, and text that is different in every row.
+        numbers, and names that are different in every row.
     """
     notes: list[str] = []
     targets = [target] if isinstance(target, str) else list(target)
-    roles = {"target": targets, "shown": shown, "ignore": ignore, "categorical": categorical}
+    roles = {
+        "target": targets,
+        "shown": shown,
+        "ignore": ignore,
+        "categorical": categorical,
+        "text": text,
+    }
     for role, names in roles.items():
         for name in names:
             if name not in table.column_names:
                 raise TableError(f"{role} column {name!r} is not in the table.")
-    has_lists = len(targets) > 1 or _holds_lists(table[targets[0]])
+    both = [name for name in text if name in categorical]
+    if both:
+        raise TableError(f"column {both[0]!r} cannot be categorical and text.")
+    has_lists = len(targets) > 1 or holds_lists(table[targets[0]])
     if has_lists and shown:
         raise TableError(
             "if there are labels that were shown, the target must be one column with the label "
@@ -156,9 +147,9 @@ def training_data(
     choices = None if others is None else _with_picked(others, y, targets[0], shown)
     candidates = [n for n in table.column_names if n not in {*targets, *shown, *ignore}]
     table = table.select(candidates)
-    kinds = kinds_of(table, as_text=as_text, categorical=categorical)
+    kinds = kinds_of(table, as_text=as_text, categorical=categorical, text=text)
     X = features(table, kinds)
-    kinds = _informative(X, kinds, categorical, notes)
+    kinds = _informative(X, kinds, {*categorical, *text}, notes)
     if not kinds:
         raise TableError("the table has no column to learn from besides the target.")
     _note_categories(X, kinds, notes)
@@ -215,56 +206,9 @@ def first_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
     >>> first_labels(pa.chunked_array([[["b", "a"], [], None]])).to_pylist()
     ['b', None, None]
     """
-    if not _holds_lists(column):
+    if not holds_lists(column):
         return column
     return pa.chunked_array([pa.array([row[0] if row else None for row in column.to_pylist()])])
-
-
-def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
-    """Make the transformer that turns columns of these kinds into numbers.
-
-    Parameters
-    ----------
-    kinds : mapping of str to str
-        Kinds by column name.
-
-    Returns
-    -------
-    preprocessing : ColumnTransformer
-        Not fitted yet.
-
-    Examples
-    --------
-    >>> [name for name, _, _ in make_preprocessing({"age": "number"}).transformers]
-    ['numbers']
-    """
-    categories = [name for name, kind in kinds.items() if kind == "category"]
-    numbers = [name for name in kinds if name not in set(categories)]
-    transformers: list[tuple[str, Any, list[str]]] = []
-    if numbers:
-        imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-        transformers.append(("numbers", make_pipeline(imputer, StandardScaler()), numbers))
-    if categories:
-        encoder = OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            max_categories=MOST_CATEGORIES,
-            sparse_output=False,
-        )
-        # Where text is missing, some dataframes have NaN and others None.
-        missing = [
-            SimpleImputer(missing_values=nothing, strategy="constant", fill_value=MISSING_CATEGORY)
-            for nothing in (np.nan, None)
-        ]
-        transformers.append(("categories", make_pipeline(*missing, encoder), categories))
-    return ColumnTransformer(transformers, verbose_feature_names_out=False)
-
-
-def _holds_lists(column: pa.ChunkedArray) -> bool:
-    return bool(
-        pa.types.is_list(column.type)
-        or pa.types.is_large_list(column.type)
-        or pa.types.is_fixed_size_list(column.type)
-    )
 
 
 def _read_lists(table: pa.Table, targets: list[str]) -> list[list[Any]]:
@@ -337,7 +281,7 @@ def _cells(
     table: pa.Table, targets: list[str]
 ) -> Iterator[tuple[str, NDArray[np.intp], NDArray[np.intp], pa.ChunkedArray]]:
     """Yield columns of labels: their name, the rows and places (from 0) of cells, and the cells."""
-    if len(targets) == 1 and _holds_lists(table[targets[0]]):
+    if len(targets) == 1 and holds_lists(table[targets[0]]):
         rows = [row or [] for row in table[targets[0]].to_pylist()]
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
         places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -366,6 +310,8 @@ def _why_useless(name: str, kind: str, column: pa.ChunkedArray) -> str:
         return "row numbers"
     if column.null_count == len(column):
         return "empty"
+    if kind == "vector":
+        return ""
     if column.null_count == 0 and len(column) > 1 and _is_constant(column):
         return "always the same value"
     if kind == "category" and len(column) > FEW_ROWS and column.null_count == 0:

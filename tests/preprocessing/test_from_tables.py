@@ -8,8 +8,12 @@ pa = pytest.importorskip("pyarrow")
 from sklearn.pipeline import make_pipeline  # noqa: E402
 
 from duelrank import DuelRanker, predict_order  # noqa: E402
-from duelrank.preprocessing import make_preprocessing, training_data  # noqa: E402
-from duelrank.tables import TableError, features  # noqa: E402
+from duelrank.preprocessing import (  # noqa: E402
+    _columns,
+    make_preprocessing,
+    training_data,
+)
+from duelrank.tables import KINDS, TableError, features  # noqa: E402
 
 N = 60
 
@@ -108,6 +112,12 @@ def test_the_preprocessing_takes_missing_and_unseen_values(mixed):
     X = features(strange, picked.kinds)
     assert np.isfinite(model[0].transform(X)).all()
     assert sorted(predict_order(model, X)[0]) == ["a", "b", "c"]
+
+
+def test_kinds_are_those_of_tables():
+    assert _columns.KINDS == KINDS
+    with pytest.raises(ValueError, match=r"kinds must be some of number, .*; got 'txt'"):
+        make_preprocessing({"subject": "txt"})
 
 
 def test_missing_values_that_training_did_not_have(mixed):

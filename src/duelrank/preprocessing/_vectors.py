@@ -1,0 +1,147 @@
+"""Lists of numbers, such as embeddings, as columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from duelrank.preprocessing._cells import cells_of, check_one_column, name_of
+
+__all__ = ["VectorFeatures"]
+
+
+class VectorFeatures(TransformerMixin, BaseEstimator):
+    """Turn a column of lists of numbers into columns of numbers.
+
+    All lists have the same length. They are divided by the root of their mean squared length, so
+    that rows are about as long as those of `TextFeatures`, whatever the embedding is. A row without
+    a list gets the mean of the training rows.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (d,)
+        The mean list, before it is scaled.
+    scale_ : float
+        What numbers are divided by.
+    n_features_in_ : int
+        1, the column of lists.
+    feature_names_in_ : ndarray of shape (1,)
+        The name of the column, if it had one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"embedding": [[3.0, 4.0], None, [0.0, 5.0]]})
+    >>> VectorFeatures().fit_transform(frame).round(2).tolist()
+    [[0.6, 0.8], [0.3, 0.9], [0.0, 1.0]]
+    """
+
+    def fit(self, X: Any, y: Any = None) -> VectorFeatures:
+        """Learn the length of the lists, their mean and their scale.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n, 1)
+            Lists, arrays or None.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : VectorFeatures
+            The fitted transformer.
+        """
+        check_one_column(X)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        cells, name = cells_of(X), name_of(self)
+        known = np.array([cell is not None for cell in cells], dtype=bool)
+        if not known.any():
+            raise ValueError(f"column {name!r} must hold lists of numbers, got none.")
+        length = np.size(cells[int(known.argmax())])
+        empty = np.zeros(length)
+        rows = [empty if cell is None else cell for cell in cells]
+        vectors = _as_rows(rows, length, name)[known]
+        with np.errstate(over="ignore"):
+            scale = float(np.sqrt(np.mean(np.sum(vectors**2, axis=1))))
+        if not np.isfinite(scale):
+            raise ValueError(f"column {name!r} holds numbers that are too large.")
+        self.mean_, self.scale_ = vectors.mean(axis=0), scale or 1.0
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the numbers of all lists.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n, 1)
+            Lists, arrays or None.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n, d)
+            A row of the mean where there is none.
+        """
+        check_is_fitted(self, "mean_")
+        check_one_column(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        cells = [self.mean_ if cell is None else cell for cell in cells_of(X)]
+        return _as_rows(cells, len(self.mean_), name_of(self)) / self.scale_
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns: that of the lists, with the place in the list.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; names are those of fit.
+
+        Returns
+        -------
+        names : ndarray of str objects, of shape (d,)
+            Such as "embedding[0]".
+        """
+        check_is_fitted(self, "mean_")
+        name = name_of(self)
+        return np.array([f"{name}[{place}]" for place in range(len(self.mean_))], dtype=object)
+
+    def check_fitted(self) -> None:
+        """Raise ValueError if the fitted arrays do not fit together, as in an altered file."""
+        if "mean_" not in vars(self):  # it is not fitted
+            return
+        mean, scale = self.mean_, self.scale_
+        if not (
+            isinstance(mean, np.ndarray)
+            and mean.dtype == np.float64
+            and mean.ndim == 1
+            and bool(np.isfinite(mean).all())
+            and type(scale) is float
+            and 0 < scale < np.inf
+        ):
+            raise ValueError("the vectors of a column are not counted right")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _as_rows(cells: list[Any], length: int, name: str) -> NDArray[np.float64]:
+    """Return lists as the rows of an array, or say which one does not fit."""
+    if not cells:
+        return np.zeros((0, length))
+    for row, cell in enumerate(cells):
+        if isinstance(cell, str) or np.shape(cell) != (length,):
+            raise ValueError(
+                f"column {name!r} must hold lists of {length} numbers, but row {row} (from 0) has "
+                f"{'text' if isinstance(cell, str) else f'shape {np.shape(cell)}'}."
+            )
+    vectors = np.array(cells, dtype=np.float64)
+    if not np.isfinite(vectors).all():
+        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+        raise ValueError(f"column {name!r} must hold finite numbers, but row {row} has others.")
+    return vectors

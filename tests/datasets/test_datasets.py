@@ -12,6 +12,7 @@ from duelrank.datasets import (
     _images,
     load_images,
     load_label_ranking,
+    load_text,
     make_label_ranking,
     synthetic_posteriors,
 )
@@ -274,3 +275,67 @@ def test_files_of_spreadsheets(tmp_path):
     X, ranks = load_label_ranking(path)
     np.testing.assert_array_equal(X, [[0.5], [1000]])
     np.testing.assert_array_equal(ranks, [[1, np.nan], [2, 1]])
+
+
+@needs_data
+def test_texts_of_the_data_folder():
+    texts, labels = load_text("banking77")
+    test = load_text("banking77", subset="test")
+    assert (len(texts), len(test.texts)) == (10_003, 3_080)
+    assert len(set(labels)) == 77
+    assert set(labels) == set(test.labels)
+    assert (test.texts[0], test.labels[0]) == ("How do I locate my card?", "card_arrival")
+    titles, occupations = load_text("onet")
+    assert len(titles) == len(occupations) > len(set(titles))  # some have several occupations
+    assert len(set(occupations)) == 1_015
+
+
+def test_texts_of_made_up_files(tmp_path, monkeypatch):
+    folder = tmp_path / "text"
+    folder.mkdir()
+    (folder / "banking77_train.csv").write_text(
+        'text,category\n"Hi,\nwhere is it?",card\n ünlocked ,pin\n', encoding="utf-8"
+    )
+    (folder / "banking77_test.csv").write_text("category,source,text\npin,web,007\n")
+    (folder / "onet_titles.csv").write_text("title,occupation\nBaker,51-3011.00\n")
+    monkeypatch.setenv("DUELRANK_DATA", str(tmp_path))
+    for data in (load_text("banking77"), load_text("banking77", subset="train")):
+        assert data.texts.dtype == data.labels.dtype == object
+        assert data.texts.tolist() == ["Hi,\nwhere is it?", " ünlocked "]
+        assert data.labels.tolist() == ["card", "pin"]
+    test = load_text("banking77", subset="test", data_dir=tmp_path)
+    assert (test.texts.tolist(), test.labels.tolist()) == (["007"], ["pin"])
+    assert load_text("onet").labels.tolist() == ["51-3011.00"]
+
+
+def test_texts_that_are_not_there(tmp_path, monkeypatch):
+    monkeypatch.delenv("DUELRANK_DATA", raising=False)
+    with pytest.raises(ValueError, match="name must be one of banking77, onet; got 'news'"):
+        load_text("news")
+    with pytest.raises(ValueError, match="subset of banking77 must be 'train' or 'test'; got 'a'"):
+        load_text("banking77", subset="a")
+    with pytest.raises(ValueError, match="subset of onet must be None, as the set has no parts"):
+        load_text("onet", subset="test")
+    with pytest.raises(ValueError, match=r"banking77 is read from a folder; .* \(2020\), CC BY"):
+        load_text("banking77")
+    with pytest.raises(
+        FileNotFoundError, match=r"data_dir must hold text/onet_titles\.csv, .*O\*NET.* is missing"
+    ):
+        load_text("onet", data_dir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("question,category\na,b\n", r"must have the columns text and category; got \['question'"),
+        ("text,category\n", "must hold at least one row"),
+        ("text,category\na,b\nHi, where is it?,card\n", "must have 2 cells .*; line 3 has 3"),
+        ("text,category\né,b\n", "must be a CSV file in UTF-8"),
+    ],
+)
+def test_files_of_texts_that_are_not_whole(tmp_path, content, message):
+    folder = tmp_path / "text"
+    folder.mkdir()
+    (folder / "banking77_train.csv").write_bytes(content.encode("latin-1"))
+    with pytest.raises(ValueError, match=rf"banking77_train\.csv {message}"):
+        load_text("banking77", data_dir=tmp_path)

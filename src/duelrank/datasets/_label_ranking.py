@@ -7,7 +7,6 @@ must be finite numbers: a text is an error, and not a missing value.
 
 from __future__ import annotations
 
-import csv
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from duelrank.datasets._csv import check_rows, read_csv
 from duelrank.datasets._folder import data_folder
 from duelrank.rankings import check_ranks
 
@@ -58,12 +58,12 @@ def load_label_ranking(
     path = Path(name) if str(name).endswith(".csv") else _file_of_set(str(name), kind, data_dir)
     if not path.is_file():
         raise FileNotFoundError(f"name must be an existing CSV file or a set's name; no {path}.")
-    columns, lines, cells = _read(path)
+    columns, lines, cells = read_csv(path)
     is_feature = np.array([column[:1] == "A" for column in columns])
     is_label = np.array([column[:1] == "L" for column in columns])
     if not (is_feature.any() and is_label.any() and np.all(is_feature | is_label)):
         raise ValueError(f"{path} must have columns A1, A2, … and L1, L2, … only; got {columns}.")
-    _check_rows(path, len(columns), lines, cells)
+    check_rows(path, len(columns), lines, cells)
     values = np.array([[_number(cell) for cell in row] for row in cells])
     may_be_empty = is_label & (kind == "ranks")
     for row, column in np.argwhere(~np.isfinite(values)).tolist():
@@ -93,33 +93,6 @@ def _file_of_set(name: str, kind: str, data_dir: str | os.PathLike[str] | None) 
             f"{', '.join(known) or 'there are none'}; got {name!r}."
         )
     return path
-
-
-def _read(path: Path) -> tuple[list[str], list[int], list[list[str]]]:
-    """Return the header, and the line numbers and cells of the rows that are not blank."""
-    lines, cells = [], []
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            columns = [column.strip() for column in next(reader, [])]
-            for row in reader:
-                if row:
-                    lines.append(reader.line_num)
-                    cells.append(row)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} must be a CSV file in UTF-8: {error}.") from error
-    return columns, lines, cells
-
-
-def _check_rows(path: Path, n_columns: int, lines: list[int], cells: list[list[str]]) -> None:
-    if not cells:
-        raise ValueError(f"{path} must hold at least one row below its header; there is none.")
-    for line, row in zip(lines, cells, strict=True):
-        if len(row) != n_columns:
-            raise ValueError(
-                f"{path} must have {n_columns} cells in every row, as in its header; "
-                f"line {line} has {len(row)}."
-            )
 
 
 def _number(cell: str) -> float:

@@ -5,14 +5,24 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 
 from duelrank import DuelRanker, ForestDuels, pairs
+from duelrank._pairs import square
 from duelrank.duels import _forest
 from duelrank.feedback import feedback_from_codes
+from duelrank.tournaments import beats_from_margins
 from random_duels import feedback_of_every_kind
 
 N_CLASSES = 4
 KINDS = ["labels", "full", "lossy", "lists"]
+MANY_CLASSES = 12
+UNSEEN = [4, 9, 11]  # labels that no row has
 
 
 @pytest.fixture
@@ -22,8 +32,26 @@ def table(rng):
     return X, feedback_of_every_kind(rng, codes, N_CLASSES)
 
 
-def as_ranks(feedback):
-    return feedback_from_codes(feedback, N_CLASSES) if feedback.ndim == 1 else feedback
+@pytest.fixture
+def many_labels(rng):
+    """Points and codes; no row has the labels `UNSEEN`."""
+    X = rng.normal(size=(90, 3)).astype(np.float32)
+    seen = np.setdiff1d(np.arange(MANY_CLASSES), UNSEEN)
+    place = np.clip(3 * np.abs(X[:, 0]) + 2 * np.abs(X[:, 1]), 0, len(seen) - 1).astype(int)
+    return X, seen[np.where(rng.random(90) < 0.2, rng.integers(len(seen), size=90), place)]
+
+
+@pytest.fixture(params=[(1, 7), (2_000, 20)], ids=str)
+def small_tables(request, monkeypatch):
+    """Tables of one tree each, or of some, and of some duels."""
+    size, width = request.param
+    monkeypatch.setattr(_forest, "TABLE_SIZE", size)
+    monkeypatch.setattr(_forest, "TABLE_WIDTH", width)
+    monkeypatch.setattr(_forest, "MOST_POINTS", 50)
+
+
+def as_ranks(feedback, n_classes=N_CLASSES):
+    return feedback_from_codes(feedback, n_classes) if feedback.ndim == 1 else feedback
 
 
 def weights_in_tree(forest, number, weights):
@@ -47,31 +75,34 @@ def path(tree, point):
 
 def naive_probabilities(engine, X, feedback, weights, points, counts):
     """Average over the trees for which `counts(point number, row weights in tree)` is true."""
-    ranks = as_ranks(feedback)
+    n_classes = engine.n_classes_
+    ranks = as_ranks(feedback, n_classes)
     tells = [
         w > 0 and any(a < b for a in r for b in r) for r, w in zip(ranks, weights, strict=True)
     ]
     X, ranks, weights = X[tells], ranks[tells], weights[tells] / weights[tells].mean()
-    result = np.zeros((len(points), len(pairs(N_CLASSES)[0])))
-    for duel, (first, second) in enumerate(zip(*pairs(N_CLASSES), strict=True)):
+    trees = []
+    for number, estimator in enumerate(engine.forest_.estimators_):
+        tree, drawn = estimator.tree_, weights_in_tree(engine.forest_, number, weights)
+        passed = np.zeros((len(X), tree.node_count), dtype=bool)
+        for row, point in enumerate(X):
+            passed[row, path(tree, point)] = True
+        np.testing.assert_allclose(drawn @ passed, tree.weighted_n_node_samples)
+        trees.append((drawn, passed, [path(tree, point) for point in points]))
+    result = np.zeros((len(points), len(pairs(n_classes)[0])))
+    for duel, (first, second) in enumerate(zip(*pairs(n_classes), strict=True)):
         wins, losses = ranks[:, second] < ranks[:, first], ranks[:, second] > ranks[:, first]
         prior = (weights[wins].sum() + 0.5) / (weights[wins | losses].sum() + 1)
         found = [[] for _ in points]
-        for number, estimator in enumerate(engine.forest_.estimators_):
-            drawn = weights_in_tree(engine.forest_, number, weights)
-            tree = estimator.tree_
-            passed = np.zeros((len(X), tree.node_count), dtype=bool)
-            for row, point in enumerate(X):
-                passed[row, path(tree, point)] = True
-            np.testing.assert_allclose(drawn @ passed, tree.weighted_n_node_samples)
-            for row, point in enumerate(points):
+        for drawn, passed, paths in trees:
+            won, lost = (drawn[rows] @ passed[rows] for rows in (wins, losses))
+            for row, nodes in enumerate(paths):
                 if not counts(row, drawn):
                     continue
                 chance = prior
-                for node in path(tree, point):
-                    won = drawn[passed[:, node] & wins].sum()
-                    lost = drawn[passed[:, node] & losses].sum()
-                    chance = (won + engine.shrinkage * chance) / (won + lost + engine.shrinkage)
+                for node in nodes:
+                    fought = won[node] + lost[node]
+                    chance = (won[node] + engine.shrinkage * chance) / (fought + engine.shrinkage)
                 found[row].append(chance)
         result[:, duel] = [np.mean(chances) if chances else prior for chances in found]
     return result
@@ -117,23 +148,126 @@ def test_held_out_margins_are_those_of_trees_that_have_not_seen_the_row(table, k
     assert 0 < seen_by_all.sum() < len(X)
 
 
-def test_trees_can_be_looked_up_in_several_tables(table, monkeypatch):
-    X, feedback = table[0], table[1]["lossy"]
+@pytest.mark.parametrize("kind", KINDS)
+def test_trees_can_be_looked_up_in_several_tables(table, kind, monkeypatch):
+    X, feedback = table[0], table[1][kind]
     engine = ForestDuels(10, random_state=0).fit(X, feedback, N_CLASSES)
     at_once, held_out = engine.probabilities(X), engine.held_out_margins()
-    assert len(list(engine._tables())) == 1
-    for size, n_tables in ((1, 10), (1500, None)):
+    assert not hasattr(engine, "wins")
+    for size, width, n_batches in ((1, 1, 10), (400, 2, None)):
         monkeypatch.setattr(_forest, "TABLE_SIZE", size)
-        _forest._cached_tables.clear()
-        tables = list(engine._tables())
-        assert len(tables) == n_tables or 1 < len(tables) < 10
-        assert np.concatenate([trees for trees, _, _ in tables]).tolist() == list(range(10))
+        monkeypatch.setattr(_forest, "TABLE_WIDTH", width)
+        assert hasattr(engine, "wins")
+        batches = list(engine._tree_batches(engine.forest_.apply(X)))
+        assert len(batches) == n_batches or 1 < len(batches) < 10
+        assert [t for batch in batches for t in range(10)[batch.trees]] == list(range(10))
         np.testing.assert_allclose(engine.probabilities(X), at_once, atol=1e-6)
         np.testing.assert_allclose(engine.held_out_margins(), held_out, atol=1e-4)
 
 
-def test_the_number_of_jobs_changes_no_byte(table):
-    X, feedback = table[0], table[1]["full"]
+@pytest.mark.parametrize("random_splits", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_labels_are_those_of_a_loop_over_nodes(
+    many_labels, rng, weighted, random_splits, small_tables
+):
+    X, codes = many_labels
+    weights = rng.integers(4, size=len(X)) * 0.3 if weighted else np.ones(len(X))
+    engine = ForestDuels(3, random_splits=random_splits, shrinkage=0.7, random_state=0)
+    engine.fit(X, codes, MANY_CLASSES, sample_weight=weights if weighted else None)
+    assert not engine._fits_in_one_table()
+    points = rng.normal(size=(9, 3)).astype(np.float32)
+    expected = naive_probabilities(engine, X, codes, weights, points, lambda row, drawn: True)
+    np.testing.assert_allclose(engine.probabilities(points), expected, atol=1e-5)
+    np.testing.assert_allclose(engine.margins(points), log_odds(expected), atol=1e-3)
+
+
+def test_many_labels_are_held_out(many_labels, small_tables):
+    X, codes = many_labels
+    engine = ForestDuels(3, random_state=1).fit(X, codes, MANY_CLASSES)
+    expected = naive_probabilities(
+        engine, X, codes, np.ones(len(X)), X, lambda row, drawn: drawn[row] == 0
+    )
+    np.testing.assert_allclose(engine.held_out_margins(), log_odds(expected), atol=1e-3)
+    seen_by_all = (engine.held_out_margins() == log_odds(engine._prior)).all(axis=1)
+    assert 0 < seen_by_all.sum() < len(X)
+
+
+def test_wins_are_those_of_the_margins(many_labels, rng, small_tables):
+    """Duels between labels that no row has are ties, which go by the label order."""
+    X, codes = many_labels
+    engine = ForestDuels(5, random_state=0).fit(X, codes, MANY_CLASSES)
+    margins, probabilities = engine.margins_and_probabilities(X)
+    assert (np.count_nonzero(margins == 0, axis=1) >= 3).all()
+    for label_order in (np.arange(MANY_CLASSES), rng.permutation(MANY_CLASSES)):
+        # Labels renamed by the order: a margin of 0 goes to the lower code.
+        renamed = square(margins, MANY_CLASSES)[:, label_order][:, :, label_order]
+        first, second = pairs(MANY_CLASSES)
+        beats = beats_from_margins(renamed[:, second, first], MANY_CLASSES)
+        expected_wins = (square(probabilities - 0.5, MANY_CLASSES) + 0.5).sum(axis=2) - 0.5
+        wins, expected = engine.wins(X, label_order)
+        np.testing.assert_array_equal(wins[:, label_order], beats.sum(axis=2))
+        np.testing.assert_allclose(expected, expected_wins, atol=1e-12)
+        alone, _ = engine.wins(X, label_order, with_expected=False)
+        np.testing.assert_array_equal(alone, wins)
+        unseen = [label for label in label_order if label in UNSEEN]
+        assert (np.diff(wins[:, unseen], axis=1) == -1).all()
+
+
+@pytest.mark.parametrize("n_tables", ["one table", "several tables"])
+def test_labels_can_have_other_names(many_labels, rng, n_tables, request):
+    if n_tables == "several tables":
+        request.getfixturevalue("monkeypatch").setattr(_forest, "TABLE_SIZE", 1)
+    X, codes = many_labels
+    new_name = rng.permutation(MANY_CLASSES)
+    before, after = (
+        square(
+            ForestDuels(5, random_state=0).fit(X, c, MANY_CLASSES).probabilities(X) - 0.5,
+            MANY_CLASSES,
+        )
+        for c in (codes, new_name[codes])
+    )
+    np.testing.assert_allclose(after[:, new_name][:, :, new_name], before, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("random_splits", "classifier", "regressor"),
+    [
+        (False, RandomForestClassifier, RandomForestRegressor),
+        (True, ExtraTreesClassifier, ExtraTreesRegressor),
+    ],
+)
+def test_labels_grow_the_trees_of_net_wins(table, random_splits, classifier, regressor):
+    X, codes = table[0], table[1]["labels"]
+    settings = {"max_features": 0.5, "min_samples_leaf": 4, "max_samples": len(X)}
+    engine = ForestDuels(5, random_splits=random_splits, min_samples_leaf=4, random_state=0)
+    engine.fit(X, codes, N_CLASSES)
+    assert type(engine.forest_) is classifier
+    net_wins = N_CLASSES * (codes[:, np.newaxis] == np.arange(N_CLASSES)) - 1
+    forest = regressor(5, bootstrap=True, random_state=0, **settings)
+    forest.fit(X, net_wins, sample_weight=np.ones(len(X)))  # weights change which rows are drawn
+    np.testing.assert_array_equal(engine.forest_.apply(X), forest.apply(X))
+    ranks = ForestDuels(5, random_splits=random_splits, random_state=0)
+    assert type(ranks.fit(X, table[1]["full"], N_CLASSES).forest_) is regressor
+
+
+def test_many_labels_are_saved_and_loaded(many_labels, small_tables, tmp_path):
+    pytest.importorskip("skops.io")
+    from duelrank.storage import load, save
+
+    X, codes = many_labels
+    ranker = DuelRanker(ForestDuels(5), classes=np.arange(MANY_CLASSES), random_state=0)
+    ranker.fit(X, codes)
+    save(ranker, tmp_path / "model.skops")
+    same = load(tmp_path / "model.skops")
+    for method in ("decision_function", "predict_proba", "predict_ranks"):
+        assert getattr(same, method)(X).tobytes() == getattr(ranker, method)(X).tobytes()
+    held_out = ranker.duels_.held_out_margins()
+    np.testing.assert_array_equal(same.duels_.held_out_margins(), held_out)
+
+
+@pytest.mark.parametrize("kind", ["full", "labels"])
+def test_the_number_of_jobs_changes_no_byte(table, kind):
+    X, feedback = table[0], table[1][kind]
     alone, together = (
         ForestDuels(8, n_jobs=n_jobs, random_state=0).fit(X, feedback, N_CLASSES)
         for n_jobs in (1, 2)
@@ -149,6 +283,30 @@ def test_a_point_does_not_depend_on_its_batch(table):
     engine = ForestDuels(8, random_state=0).fit(X, feedback, N_CLASSES)
     one_by_one = np.vstack([engine.margins(X[[row]]) for row in range(10)])
     np.testing.assert_array_equal(engine.margins(X)[:10], one_by_one)
+
+
+def test_a_point_of_many_labels_does_not_depend_on_its_batch(many_labels, small_tables):
+    X, codes = many_labels
+    engine = ForestDuels(8, random_state=0).fit(X, codes, MANY_CLASSES)
+    one_by_one = np.vstack([engine.margins(X[[row]]) for row in range(10)])
+    np.testing.assert_array_equal(engine.margins(X)[:10], one_by_one)
+    label_order = np.arange(MANY_CLASSES)
+    for number, of_all in enumerate(engine.wins(X, label_order)):
+        one_by_one = np.vstack([engine.wins(X[[row]], label_order)[number] for row in range(10)])
+        np.testing.assert_array_equal(of_all[:10], one_by_one)
+
+
+def test_labels_that_weigh_nothing_are_left_out(many_labels, rng):
+    X, codes = many_labels
+    weights = rng.integers(3, size=len(X)) * 0.5
+    left = weights > 0
+    every = ForestDuels(5, random_state=0).fit(X, codes, MANY_CLASSES, sample_weight=weights)
+    fewer = ForestDuels(5, random_state=0)
+    fewer.fit(X[left], codes[left], MANY_CLASSES, sample_weight=weights[left])
+    np.testing.assert_array_equal(every.probabilities(X), fewer.probabilities(X))
+    np.testing.assert_array_equal(every.held_out_margins()[left], fewer.held_out_margins())
+    prior = np.tile(log_odds(every._prior), ((~left).sum(), 1))
+    np.testing.assert_array_equal(every.held_out_margins()[~left], prior)
 
 
 def test_rows_that_say_or_weigh_nothing_are_left_out(table, rng):

@@ -1,52 +1,98 @@
 """ForestDuels: one forest for all duels.
 
 The trees are grown on K numbers per row: for every label, the duels that it wins minus those that
-it loses. Every node counts the outcomes of every duel among its rows. Where few rows of a leaf tell
-the outcome of a duel, the nodes above contribute. With w wins of the second label among the r rows
-that tell the outcome,
+it loses. If rows have single labels, this is what a classifier does that splits by Gini's index.
+Every node counts the outcomes of every duel among its rows. Where few rows of a leaf tell the
+outcome of a duel, the nodes above contribute. With w wins of the second label among the r rows that
+tell the outcome,
 
     p(node) = (w + shrinkage · p(parent)) / (r + shrinkage).
 
 So one forest serves labels, lists and rankings. The probability of a point is the mean over the
 trees.
+
+Nodes times duels are many numbers: 100 trees and 100 labels may have more than 10⁹. If they are
+few, one table holds them all and is cached. Otherwise small tables are made when they are needed,
+each for some trees and some duels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duelrank._pairs import n_pairs, sides_of_labels
+from duelrank._batches import batches
+from duelrank._pairs import n_pairs, sides_of_labels, sparse_sides_of_labels
 from duelrank._parameters import check_count, check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import bootstrap_weights, with_callbacks
+from duelrank.duels._forest_nodes import LabelCounts, Nodes, OutcomeCounts
 from duelrank.duels._protocol import Engine, check_counts, is_finite_array
-from duelrank.duels._sides import check_rows
-from duelrank.feedback import outcomes, reveals_nothing
+from duelrank.duels._sides import check_rows, count_sides
+from duelrank.feedback import outcomes, reveals_nothing, single_labels
 
-# Most nodes times duels of a table, which holds the probabilities of some trees.
+# Most nodes times duels of a table, unless a single tree has more.
 TABLE_SIZE = 8_000_000
+# Duels of a table, if it does not hold all of them.
+TABLE_WIDTH = 256
+# Points whose wins are counted together.
+MOST_POINTS = 2**15
 # Log-odds are those of probabilities that are at least this far from 0 and 1.
 LEAST_PROBABILITY = 0.01
 NO_CHILD = -1  # in place of the children of a leaf
 
+CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier)
+REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)
 
-_Table = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]
-# Tables of engines in use. They are no attributes, so that copies and files do not hold them.
-_cached_tables: WeakKeyDictionary[ForestDuels, list[_Table]] = WeakKeyDictionary()
+
+class _TreeBatch(NamedTuple):
+    """Trees that share a table.
+
+    Attributes
+    ----------
+    trees : slice
+        Which trees of the forest.
+    nodes : Nodes
+        Their nodes.
+    counts : LabelCounts or OutcomeCounts
+        What the rows in the nodes say.
+    """
+
+    trees: slice
+    nodes: Nodes
+    counts: LabelCounts | OutcomeCounts
+
+
+# Nodes and tables of engines in use. They are no attributes, so that copies and files do not hold
+# them.
+_cached_tables: WeakKeyDictionary[ForestDuels, tuple[Nodes, NDArray[np.float32]]] = (
+    WeakKeyDictionary()
+)
+
+
+def _needs_several_tables(engine: ForestDuels) -> bool:
+    return hasattr(engine, "forest_") and not engine._fits_in_one_table()
 
 
 class ForestDuels(Engine):
     """Duels fought by one random forest that they share.
 
     All duels share the trees, so the cost of growing these hardly depends on the number of labels.
+    The cost of a prediction grows with the number of duels.
 
     Parameters
     ----------
@@ -69,8 +115,9 @@ class ForestDuels(Engine):
 
     Attributes
     ----------
-    forest_ : RandomForestRegressor or ExtraTreesRegressor
-        The trees.
+    forest_ : forest of scikit-learn
+        The trees: a random forest, or extra-trees with `random_splits`. It is a classifier if all
+        rows told a single label each, else a regressor.
     n_classes_ : int
         Number of labels K.
     n_features_in_ : int
@@ -133,35 +180,31 @@ class ForestDuels(Engine):
         """
         self._check_settings()
         rows = check_rows(self, X, feedback, n_classes, sample_weight, dtype=np.float32)
-        X, weights, ranks = rows.X, rows.weights, rows.ranks(n_classes)
-        used = (weights > 0) & ~reveals_nothing(ranks)
-        if not used.any():  # then trees have one leaf, where all duels are undecided
-            used = weights > 0
-        X, outcome = X[used], outcomes(ranks[used])
-        weights = weights[used] / weights[used].mean()
-        grow = ExtraTreesRegressor if self.random_splits else RandomForestRegressor
-        forest = grow(
-            self.n_estimators,
-            max_features=self.max_features,
-            min_samples_leaf=self.min_samples_leaf,
-            max_samples=min(len(X), self.max_samples),
-            bootstrap=True,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
+        used = rows.weights > 0
+        if rows.feedback.ndim == 2 and (tells := used & ~reveals_nothing(rows.feedback)).any():
+            used = tells  # otherwise trees have one leaf, where all duels are undecided
+        X, feedback = rows.X[used], rows.feedback[used]
+        weights = rows.weights[used] / rows.weights[used].mean()
+        codes = feedback if feedback.ndim == 1 else single_labels(feedback)
+        # Of labels the trees know all counts.
+        outcome = outcomes(feedback) if codes is None else None
+        target = codes if outcome is None else _net_wins(outcome, n_classes)
+        forest = self._make_forest(len(X), is_classifier=outcome is None)
         with Progress(self, 1, "forest", verbose=False) as progress:
-            forest.fit(X, _net_wins(outcome, n_classes), sample_weight=weights)
+            forest.fit(X, target, sample_weight=weights)
             progress.step()
 
         _cached_tables.pop(self, None)
         self.forest_, self.n_classes_ = forest, n_classes
-        # Model files hold these under their names: which rows are used, their outcomes, (m, P),
-        # their leaf in every tree, and their weight in its bootstrap sample, (m, T).
+        # Model files hold these under their names: which rows are used, their outcomes, (m, P), or
+        # None if they are labels, their leaf in every tree, and their weight in its bootstrap
+        # sample, (m, T).
         self._told, self._decided = used, outcome
         self._leaves = forest.apply(X).astype(np.int32)
         self._drawn = bootstrap_weights(forest, weights).astype(np.float32)
         # Of all rows together, with half a win added on both sides.
-        self._prior = (weights @ (outcome > 0) + 0.5) / (weights @ (outcome != 0) + 1)
+        lost, won = count_sides(feedback if codes is None else codes, n_classes, weights)
+        self._prior = (won + 0.5) / (lost + won + 1)
         return self
 
     def margins(self, X: Any) -> NDArray[np.float64]:
@@ -194,8 +237,10 @@ class ForestDuels(Engine):
         """
         check_is_fitted(self, "forest_")
         X = validate_data(self, X, reset=False, dtype=np.float32)
-        leaves = self.forest_.apply(X)
-        return self._mean(leaves, np.ones(leaves.shape, dtype=bool))
+        probabilities = np.empty((len(X), n_pairs(self.n_classes_)))
+        for duels, of_duels in self._means(self.forest_.apply(X)):
+            probabilities[:, duels] = of_duels
+        return probabilities
 
     def margins_and_probabilities(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return both from one walk through the trees.
@@ -213,6 +258,45 @@ class ForestDuels(Engine):
         probabilities = self.probabilities(X)
         return _log_odds(probabilities), probabilities
 
+    @available_if(_needs_several_tables)
+    def wins(
+        self, X: Any, label_order: NDArray[np.intp], with_expected: bool = True
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Count the duels that every label wins, and those it can expect to win.
+
+        Forests whose nodes times duels fit in one table do not have this method: a ranker then
+        makes its tournaments from the margins, which it needs for probabilities anyway.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Query points.
+        label_order : ndarray of int, of shape (K,)
+            Codes, favoured label first: it wins a duel with margin 0.
+        with_expected : bool, default=True
+            Whether the second result is wanted; it costs next to nothing here.
+
+        Returns
+        -------
+        wins : ndarray of int, of shape (n, K)
+            Number of duels won.
+        expected : ndarray of float, of shape (n, K)
+            Sum of the probabilities to win.
+        """
+        check_is_fitted(self, "forest_")
+        X = validate_data(self, X, reset=False, dtype=np.float32)
+        sides = sparse_sides_of_labels(self.n_classes_)
+        favours_second = np.sign(sides @ -np.argsort(label_order))
+        net_wins, evidence = np.zeros((2, len(X), self.n_classes_))
+        for rows in batches(len(X), MOST_POINTS):
+            for duels, probabilities in self._means(self.forest_.apply(X[rows])):
+                surplus = probabilities - 0.5
+                winners = np.where(surplus == 0, favours_second[duels], np.sign(surplus))
+                net_wins[rows] += winners @ sides[duels]
+                evidence[rows] += surplus @ sides[duels]
+        most = self.n_classes_ - 1
+        return (net_wins.astype(np.int64) + most) // 2, evidence + most / 2
+
     def held_out_margins(self) -> NDArray[np.float64]:
         """Return the margins of the rows of fit, each by the trees that have not seen it.
 
@@ -223,7 +307,8 @@ class ForestDuels(Engine):
         """
         check_is_fitted(self, "forest_")
         margins = np.tile(_log_odds(self._prior), (len(self._told), 1))
-        margins[self._told] = _log_odds(self._mean(self._leaves, self._drawn == 0))
+        for duels, probabilities in self._means(self._leaves, self._drawn == 0):
+            margins[self._told, duels] = _log_odds(probabilities)
         return margins
 
     def check_fitted(self, n_classes: int) -> None:
@@ -240,20 +325,24 @@ class ForestDuels(Engine):
             If they do not, as in a file that was altered.
         """
         forest = self.forest_
-        check_counts(isinstance(forest, (RandomForestRegressor, ExtraTreesRegressor)))
+        check_counts(isinstance(forest, CLASSIFIERS + REGRESSORS))
         trees = [tree.tree_ for tree in forest.estimators_]
-        n_rows, n_duels = len(self._decided), n_pairs(n_classes)
+        n_rows, n_duels = int(np.count_nonzero(self._told)), n_pairs(n_classes)
         check_counts(
             self.n_classes_ == n_classes
             and forest.n_features_in_ == self.n_features_in_
             and len(trees) >= 1
+            and n_rows >= 1
             and is_finite_array(self._told, "b", (len(self._told),))
-            and np.count_nonzero(self._told) == n_rows >= 1
-            and is_finite_array(self._decided, "i", (n_rows, n_duels))
             and is_finite_array(self._prior, "f", (n_duels,))
             and is_finite_array(self._drawn, "f", (n_rows, len(trees)))
             and is_finite_array(self._leaves, "i", (n_rows, len(trees)))
         )
+        if isinstance(forest, CLASSIFIERS):
+            check_counts(self._decided is None)
+            _check_label_counts(trees, forest.classes_, n_classes)
+        else:
+            check_counts(is_finite_array(self._decided, "i", (n_rows, n_duels)))
         # Every row lies in a leaf of every tree.
         check_counts(
             all(
@@ -269,98 +358,121 @@ class ForestDuels(Engine):
         check_count("max_samples", self.max_samples)
         check_positive("shrinkage", self.shrinkage)
 
-    def _mean(self, leaves: NDArray[np.integer], counts: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Average the probabilities in the leaves of points, (n, T), over the trees that count."""
-        total = np.zeros((len(leaves), self._decided.shape[1]))
-        for trees, start, probabilities in self._tables():
-            these = counts[:, trees]
-            ends = np.concatenate([[0], np.cumsum(np.count_nonzero(these, axis=1))])
-            where = (leaves[:, trees] + start)[these]
-            lookup = sparse.csr_array(
-                (np.ones(len(where), dtype=np.float32), where, ends),
-                shape=(len(leaves), len(probabilities)),
-            )
-            total += lookup @ probabilities
-        n_trees = np.count_nonzero(counts, axis=1)[:, np.newaxis]
-        return np.where(n_trees > 0, total / np.maximum(n_trees, 1), self._prior)
+    def _make_forest(self, n_rows: int, is_classifier: bool) -> Any:
+        random_forest, extra_trees = CLASSIFIERS if is_classifier else REGRESSORS
+        return (extra_trees if self.random_splits else random_forest)(
+            self.n_estimators,
+            max_features=self.max_features,
+            min_samples_leaf=self.min_samples_leaf,
+            max_samples=min(n_rows, self.max_samples),
+            bootstrap=True,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
 
-    def _tables(self) -> Iterable[_Table]:
-        """Return one table of all trees and cache it; or several, not cached, if it is large."""
+    def _means(
+        self, leaves: NDArray[np.integer], is_asked: NDArray[np.bool_] | None = None
+    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Yield some duels at a time, and the means of their probabilities over trees, (n, D).
+
+        `leaves` and `is_asked`, (n, T), are the leaf of every point in every tree, and whether the
+        tree is asked about the point; by default all trees are. A point that no tree is asked about
+        gets the probabilities of all rows together.
+        """
+        if is_asked is None:
+            is_asked = np.ones(leaves.shape, dtype=bool)
+        n_asked = np.count_nonzero(is_asked, axis=1)[:, np.newaxis]
+        for duels, total in self._sums(leaves, is_asked):
+            means = total / np.maximum(n_asked, 1)
+            yield duels, np.where(n_asked > 0, means, self._prior[duels])
+
+    def _sums(
+        self, leaves: NDArray[np.integer], is_asked: NDArray[np.bool_]
+    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Yield some duels at a time, and the sums of their probabilities over trees, (n, D)."""
+        n_duels = n_pairs(self.n_classes_)
+        if self._fits_in_one_table():
+            nodes, table = self._cached_table()
+            total = _lookup(nodes, leaves, is_asked) @ table
+            yield slice(n_duels), total.astype(np.float64)
+            return
+        of_trees = list(self._tree_batches(leaves))
+        lookups = [
+            _lookup(batch.nodes, leaves[:, batch.trees], is_asked[:, batch.trees])
+            for batch in of_trees
+        ]
+        for duels in batches(n_duels, TABLE_WIDTH):
+            total = np.zeros((len(leaves), duels.stop - duels.start))
+            for batch, lookup in zip(of_trees, lookups, strict=True):
+                total += lookup @ self._table(batch, duels)
+            yield duels, total
+
+    def _fits_in_one_table(self) -> bool:
+        return sum(self._n_nodes()) * n_pairs(self.n_classes_) <= TABLE_SIZE
+
+    def _n_nodes(self) -> list[int]:
+        return [tree.tree_.node_count for tree in self.forest_.estimators_]
+
+    def _cached_table(self) -> tuple[Nodes, NDArray[np.float32]]:
+        """Return the nodes of all trees, and the probabilities of all duels in them."""
         if self not in _cached_tables:
-            n_nodes = sum(tree.tree_.node_count for tree in self.forest_.estimators_)
-            if n_nodes * self._decided.shape[1] > TABLE_SIZE:
-                return self._make_tables()
-            _cached_tables[self] = list(self._make_tables())
+            batch = self._tree_batch(slice(len(self.forest_.estimators_)))
+            _cached_tables[self] = batch.nodes, self._table(batch, slice(None))
         return _cached_tables[self]
 
-    def _make_tables(self) -> Iterator[_Table]:
-        """Yield numbers of trees, their first nodes in the table, and the nodes' probabilities."""
-        n_nodes = np.array([tree.tree_.node_count for tree in self.forest_.estimators_])
-        most = max(int(n_nodes.max()), TABLE_SIZE // self._decided.shape[1])
-        wins = (self._decided > 0).astype(np.float32)
-        tells_outcome = (self._decided != 0).astype(np.float32)
-        prior = self._prior.astype(np.float32)
-        part = (np.cumsum(n_nodes) - 1) // most
-        for number in np.unique(part):
-            trees = np.flatnonzero(part == number)
-            start = np.cumsum(n_nodes[trees]) - n_nodes[trees]
-            nodes = _Nodes([self.forest_.estimators_[t].tree_ for t in trees], start)
-            rows, of_tree = np.nonzero(self._drawn[:, trees])
-            leaves = self._leaves[rows, trees[of_tree]] + start[of_tree]
-            in_leaf = sparse.csr_array(
-                (self._drawn[rows, trees[of_tree]], (leaves, rows)),
-                shape=(int(n_nodes[trees].sum()), len(wins)),
-            )
-            won, fought = nodes.sums(in_leaf @ wins), nodes.sums(in_leaf @ tells_outcome)
-            yield trees, start, nodes.shrunk(won, fought, prior, np.float32(self.shrinkage))
+    def _tree_batches(self, leaves: NDArray[np.integer]) -> Iterator[_TreeBatch]:
+        """Yield batches of trees. Which trees they hold does not depend on the points."""
+        most_nodes = max(1, TABLE_SIZE // TABLE_WIDTH)
+        number = (np.cumsum(self._n_nodes()) - 1) // most_nodes
+        ends = [*np.flatnonzero(np.diff(number)) + 1, len(number)]
+        for start, stop in pairwise([0, *ends]):
+            yield self._tree_batch(slice(start, stop), leaves[:, start:stop])
+
+    def _tree_batch(self, numbers: slice, leaves: NDArray[np.integer] | None = None) -> _TreeBatch:
+        """Return trees and what their nodes count, for points in these leaves or anywhere."""
+        forest = self.forest_
+        trees = [tree.tree_ for tree in forest.estimators_[numbers]]
+        if self._decided is None:
+            nodes = Nodes(trees, leaves)
+            counts = LabelCounts(trees, nodes, forest.classes_, self.n_classes_)
+            return _TreeBatch(numbers, nodes, counts)
+        nodes = Nodes(trees)
+        rows = self._leaves[:, numbers], self._drawn[:, numbers], self._decided
+        return _TreeBatch(numbers, nodes, OutcomeCounts(nodes, *rows))
+
+    def _table(self, batch: _TreeBatch, duels: slice) -> NDArray[np.float32]:
+        """Return the probabilities of some duels in the nodes of some trees, (N, D)."""
+        prior = self._prior[duels].astype(np.float32)
+        won, fought = batch.counts.outcomes(duels)
+        return batch.nodes.shrunk(won, fought, prior, np.float32(self.shrinkage))
 
 
-class _Nodes:
-    """The nodes of some trees, numbered consecutively, and their levels from the roots down."""
+def _lookup(
+    nodes: Nodes, leaves: NDArray[np.integer], is_asked: NDArray[np.bool_]
+) -> sparse.csr_array:
+    """Return a matrix that sums rows of a table for every point, those of its leaves, (n, N)."""
+    ends = np.concatenate([[0], np.cumsum(np.count_nonzero(is_asked, axis=1))])
+    places = nodes.place[(leaves + nodes.start)[is_asked]]
+    ones = np.ones(len(places), dtype=np.float32)
+    return sparse.csr_array((ones, places, ends), shape=(len(leaves), len(nodes)))
 
-    def __init__(self, trees: list[Any], start: NDArray[np.intp]) -> None:
-        left, right = (
-            np.concatenate(
-                [
-                    np.where(getattr(tree, side) < 0, -1, getattr(tree, side) + first)
-                    for tree, first in zip(trees, start, strict=True)
-                ]
-            )
-            for side in ("children_left", "children_right")
+
+def _check_label_counts(trees: list[Any], codes: Any, n_classes: int) -> None:
+    """Check that the trees of a classifier count labels."""
+    check_counts(
+        is_finite_array(codes, "i", (np.size(codes),))
+        and codes[0] >= 0
+        and codes[-1] < n_classes
+        and (np.diff(codes) > 0).all()
+    )
+    for tree in trees:
+        check_counts(
+            tree.value.shape == (tree.node_count, 1, len(codes))
+            and np.isfinite(tree.value).all()
+            and tree.value.min() >= 0
+            and np.isfinite(tree.weighted_n_node_samples).all()
+            and tree.weighted_n_node_samples.min() >= 0
         )
-        self.roots = start
-        # For every level: its nodes with children, their left children, their right children.
-        self.levels: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]] = []
-        level = start
-        while len(inner := level[left[level] >= 0]):
-            self.levels.append((inner, left[inner], right[inner]))
-            level = np.concatenate([left[inner], right[inner]])
-
-    def sums(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Add up the values of leaves, (nodes, P), in the nodes above them."""
-        for inner, left, right in reversed(self.levels):
-            values[inner] = values[left] + values[right]
-        return values
-
-    def shrunk(
-        self,
-        won: NDArray[np.float32],
-        fought: NDArray[np.float32],
-        prior: NDArray[np.float32],
-        shrinkage: np.float32,
-    ) -> NDArray[np.float32]:
-        """Return the probabilities of all nodes, each shrunk towards that of its parent.
-
-        `won` and `fought`, (nodes, P), count the rows where the second label wins, and all rows
-        that tell the outcome. `won` is overwritten.
-        """
-        roots, p = self.roots, won
-        p[roots] = (won[roots] + shrinkage * prior) / (fought[roots] + shrinkage)
-        for inner, left, right in self.levels:
-            from_parent = shrinkage * p[inner]
-            for child in (left, right):
-                p[child] = (won[child] + from_parent) / (fought[child] + shrinkage)
-        return p
 
 
 def _net_wins(outcome: NDArray[np.int8], n_classes: int) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from duelrank import (
     StackedDuels,
     StumpDuels,
 )
+from duelrank._progress import Progress, listening
 
 STACK = StackedDuels([("linear", LogisticDuels()), ("stumps", StumpDuels())], cv=2)
 
@@ -123,3 +124,23 @@ def test_progress_bar_of_scikit_learn(iris, capfd, engine):
     bar = callback.ProgressBar(max_propagation_depth=2)
     make_pipeline(StandardScaler(), DuelRanker(engine)).set_callbacks(bar).fit(*iris)
     assert type(engine).__name__ in capfd.readouterr().out
+
+
+def test_whoever_listens_hears_the_share_that_is_done():
+    shares = []
+
+    class Step(BaseEstimator):
+        pass
+
+    with listening(shares.append), Progress(Step(), 2, "outer", verbose=False) as outer:
+        with Progress(Step(), 4, "inner", verbose=False) as inner:
+            inner.step()
+            inner.step()
+        outer.step()
+        with Progress(Step(), 1, "inner", verbose=False) as inner:
+            inner.step()
+        outer.step()
+    assert shares == [0, 0, 0.125, 0.25, 0.5, 0.5, 1, 1]
+    with Progress(Step(), 1, "unheard", verbose=False) as alone:
+        alone.step()
+    assert len(shares) == 8

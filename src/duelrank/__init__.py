@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from duelrank.duels import (
         AnchoredDuels,
         AnchoredDuelsCV,
+        AutoDuels,
         EstimatorDuels,
         ForestDuels,
         KernelDuels,
@@ -67,6 +68,7 @@ __version__ = "0.2.0"
 __all__ = [
     "AnchoredDuels",
     "AnchoredDuelsCV",
+    "AutoDuels",
     "DuelRanker",
     "EstimatorDuels",
     "ForestDuels",
@@ -103,6 +105,7 @@ _ROOMS = (
     "datasets",
     "duels",
     "evaluation",
+    "explanations",
     "feedback",
     "losses",
     "plotting",
@@ -122,6 +125,7 @@ _ROOMS = (
 _ROOM_OF = {
     "AnchoredDuels": "duels",
     "AnchoredDuelsCV": "duels",
+    "AutoDuels": "duels",
     "DuelRanker": "rankers",
     "EstimatorDuels": "duels",
     "ForestDuels": "duels",

@@ -1,12 +1,48 @@
-"""Progress of long fits: scikit-learn's callbacks where they exist, `verbose` everywhere."""
+"""Progress of long fits: scikit-learn's callbacks where they exist, `verbose` everywhere.
+
+The command draws one bar for everything that a fit does, engines inside engines included. It
+*listens*: `listening` calls a function with the share that is done, whenever that changes.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from duelrank._sklearn import fit_context
+
+_listener: ContextVar[Callable[[float], None] | None] = ContextVar("_listener", default=None)
+# The fits that are under way, the outermost first.
+_running: ContextVar[tuple[Progress, ...]] = ContextVar("_running", default=())
+
+
+@contextmanager
+def listening(listener: Callable[[float], None]) -> Iterator[None]:
+    """Call a function with the share that the fits of this thread have done, from 0 to 1.
+
+    A step of an outer fit counts as done in parts, as far as a fit inside it reports its own steps.
+    Steps that take long count no more than others, so the share is a rough one.
+    """
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+def _tell() -> None:
+    listener = _listener.get()
+    if listener is None:
+        return
+    share, step = 0.0, 1.0
+    for fit in _running.get():
+        share += step * min(fit.done / fit.n_steps, 1.0)
+        step /= fit.n_steps
+    listener(min(share, 1.0))
 
 
 class Progress:
@@ -52,11 +88,14 @@ class Progress:
         self.started = self.shown = time.monotonic()
         self.has_shown = False
         self.context = fit_context(self.estimator, self.n_steps)
+        self._outside = _running.set((*_running.get(), self))
+        _tell()
         return self
 
     def step(self) -> None:
         """Report that one more step is done."""
         self.done += 1
+        _tell()
         if self.context is not None:
             subcontext = self.context.subcontext(task_name=self.step_name)
             subcontext.call_on_fit_task_begin(estimator=self.estimator)
@@ -69,6 +108,7 @@ class Progress:
             self._show(now - self.started)
 
     def __exit__(self, *failure: object) -> None:
+        _running.reset(self._outside)
         if self.context is not None and failure[0] is None:
             self.context.call_on_fit_task_end(estimator=self.estimator)
         if self.has_shown and sys.stderr.isatty():

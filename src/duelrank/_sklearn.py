@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.linear_model._base import LinearClassifierMixin as LinearClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._metadata_requests import _MetadataRequester as MetadataRequester
@@ -25,10 +26,12 @@ from sklearn.utils.validation import _check_sample_weight, has_fit_parameter
 __all__ = [
     "CallbackSupportMixin",
     "Composition",
+    "LinearClassifier",
     "MetadataRequester",
     "as_indexable",
     "bootstrap_weights",
     "check_sample_weight",
+    "columns_of",
     "fit_context",
     "fit_of_subestimator",
     "has_wrapped_fit",
@@ -38,6 +41,7 @@ __all__ = [
     "routing_enabled",
     "take_metadata_rows",
     "take_rows",
+    "transformers_inside",
     "unwrap",
     "weight_argument",
     "with_callbacks",
@@ -116,6 +120,11 @@ def predictor_inside(estimator: Any) -> Any:
     return _inside(estimator)[1]
 
 
+def transformers_inside(estimator: Any) -> list[Any]:
+    """Return the fitted transformers on the way to the predictor inside pipelines and searches."""
+    return _inside(estimator)[0]
+
+
 def _inside(estimator: Any) -> tuple[list[Any], Any]:
     """Return the fitted transformers on the way to a predictor, and the predictor."""
     transformers: list[Any] = []
@@ -128,6 +137,13 @@ def _inside(estimator: Any) -> tuple[list[Any], Any]:
             estimator = steps[-1]
         else:
             return transformers, estimator
+
+
+def columns_of(transformer: Any, name: str) -> list[Any]:
+    """Return the columns that a part of a fitted ColumnTransformer gets: names, or else numbers."""
+    numbers = transformer._transformer_to_input_indices[name]
+    names = getattr(transformer, "feature_names_in_", None)
+    return [int(number) if names is None else str(names[number]) for number in numbers]
 
 
 def is_parameter(name: str, parameter: str) -> bool:

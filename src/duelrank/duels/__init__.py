@@ -3,6 +3,7 @@
 :mod:`duelrank.duels._protocol` says what an engine is. Each engine has a file, or a package.
 """
 
+from duelrank.duels._auto import AutoDuels
 from duelrank.duels._estimator import EstimatorDuels
 from duelrank.duels._forest import ForestDuels
 from duelrank.duels._kernel import KernelDuels
@@ -19,6 +20,7 @@ from duelrank.duels.logistic import LogisticDuels, LogisticDuelsCV
 __all__ = [
     "AnchoredDuels",
     "AnchoredDuelsCV",
+    "AutoDuels",
     "DuelEngine",
     "EstimatorDuels",
     "ForestDuels",

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from duelrank._pairs import n_pairs, pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import (
+    LinearClassifier,
     as_indexable,
     check_sample_weight,
     is_parameter,
@@ -43,6 +44,10 @@ OWN_THRESHOLD = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
 def _has_probabilities(engine: EstimatorDuels) -> bool:
     return hasattr(engine.estimator, "predict_proba")
+
+
+def _is_linear(engine: EstimatorDuels) -> bool:
+    return isinstance(engine.estimator, LinearClassifier)
 
 
 class EstimatorDuels(Engine):
@@ -206,6 +211,33 @@ class EstimatorDuels(Engine):
             As by the methods of these names.
         """
         return self._predict(X, _margins_and_probabilities)
+
+    @available_if(_is_linear)
+    def duel_coefficients(
+        self, duels: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the coefficients and intercepts of some duels, if the classifier is linear.
+
+        Parameters
+        ----------
+        duels : ndarray of int, of shape (m,)
+            Their numbers, in the order of `duelrank.pairs`.
+
+        Returns
+        -------
+        coef : ndarray of shape (m, n_features)
+            Positive ones speak for the second label of a duel; zeros for a one-sided duel.
+        intercept : ndarray of shape (m,)
+            What margins are at a point of zeros.
+        """
+        coef = np.zeros((len(duels), self.n_features_in_))
+        intercept = self.outcomes_[duels]
+        for number, duel in enumerate(duels.tolist()):
+            classifier = self.estimators_[duel]
+            if classifier is not None:
+                coef[number] = np.ravel(classifier.coef_)
+                intercept[number] = np.ravel(classifier.intercept_)[0]
+        return coef, intercept
 
     def inner_estimator(self) -> Any:
         """Return a fitted classifier, which tells what the columns of X may hold.

@@ -224,6 +224,11 @@ class KernelDuels(Engine):
         probabilities: Floats = expit(self.margins(X))
         return probabilities
 
+    @property
+    def keeps_training_rows(self) -> bool:
+        """Whether it is fitted: the centres of the kernel are training rows."""
+        return hasattr(self, "_centres")
+
     def held_out_margins(self) -> Floats:
         """Return the margins of the rows of fit, each by a fit without the row.
 

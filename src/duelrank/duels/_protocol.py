@@ -27,6 +27,12 @@ Everything else is optional. For predictions:
   first k places matter. The second array may hold any numbers from 0 to K−1 for points without a
   tie among their first k labels or next to them, and for labels that tie with no other.
 
+For explanations:
+
+- ``duel_coefficients(duels)`` → (m, n_features) floats and (m,) floats, for engines whose margins
+  are linear: the coefficients and intercepts of some duels, by number. ``X @ coef.T + intercept``
+  are their margins.
+
 For fitting:
 
 - ``takes_blocks``, a class attribute, False by default: whether ``fit`` also takes
@@ -55,6 +61,10 @@ For model files and reports:
   None. It is for engines that hand their columns on; that estimator tells what these may hold.
 - ``check_fitted(n_classes)`` raises ValueError, with one sentence, if the fitted arrays do not fit
   together. A loaded model is checked this way before it is used; see `check_engine`.
+- ``keeps_training_rows``: whether the fitted engine holds rows of X that it has learned from. An
+  engine without this attribute holds none.
+- ``without_training_rows()`` → a copy that holds none, with the same margins up to rounding. An
+  engine that keeps rows and has no such method cannot do without them.
 - A parameter named ``estimator``: a report names its class in place of the engine's.
 """
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._batches import batches, bytes_of_memory
-from duelrank._pairs import n_pairs, pairs
+from duelrank._pairs import labels_of_duels, n_pairs, pairs
 from duelrank._parameters import check_count, check_dtype, check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import has_wrapped_fit, with_callbacks
@@ -192,6 +192,33 @@ class LinearScores(Engine):
             numbers from 0 to K−1 for others.
         """
         return self._count(X, label_order, "tied", k)
+
+    def duel_coefficients(self, duels: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Return the coefficients and intercepts of some duels.
+
+        Parameters
+        ----------
+        duels : ndarray of int, of shape (m,)
+            Their numbers, in the order of `duelrank.pairs`.
+
+        Returns
+        -------
+        coef : ndarray of shape (m, n_features)
+            Positive ones speak for the second label of a duel.
+        intercept : ndarray of shape (m,)
+            What margins are at a point of zeros.
+        """
+        check_is_fitted(self, "kept_")
+        first, second = labels_of_duels(duels, self.n_classes_)
+        scores = self.kept_["score_coef"]
+        coef = scores[:, second] - scores[:, first]
+        intercept = self.score_intercept_[second] - self.score_intercept_[first]
+        place = np.searchsorted(self.corrected_duels_, duels)
+        known = np.append(self.corrected_duels_, -1)[place] == duels
+        own = self.kept_["own_coef"][:, place[known]]
+        coef[:, known] += own if isinstance(own, np.ndarray) else own.toarray()
+        intercept[known] += self.own_intercept_[place[known]]
+        return self._of_all_columns(coef).T, intercept
 
     def check_fitted(self, n_classes: int) -> None:
         """Check that the fitted arrays fit together.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from duelrank._batches import bytes_of_memory
-from duelrank._pairs import n_pairs, pairs
+from duelrank._pairs import labels_of_duels, n_pairs, pairs
 from duelrank.duels._protocol import is_finite_array
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._result import FittedDuels
@@ -102,20 +102,35 @@ class KeptDuels(NamedTuple):
         MemoryError
             If they do not fit in memory.
         """
-        shape = n_pairs(self.n_classes), self.n_features
-        n_bytes = shape[0] * shape[1] * self.row_coef.itemsize
-        if n_bytes > bytes_of_memory() / 2:
-            raise MemoryError(
-                f"coef_ would be {shape[0]} x {shape[1]} numbers, {n_bytes / 1e9:.0f} GB, more "
-                "than half of the memory of this machine; margins and rankings are computed "
-                "without it."
-            )
+        self._check_memory(self.n_features)
         coef = self.coef_of_columns()
         if self.columns is None:
             return coef
-        spread = np.zeros(shape, dtype=coef.dtype)
+        spread = np.zeros((len(coef), self.n_features), dtype=coef.dtype)
         spread[:, self.columns] = coef
         return spread
+
+    def without_rows(self) -> KeptDuels:
+        """Return the same duels as coefficients of features, however large they are.
+
+        Raises
+        ------
+        MemoryError
+            If they do not fit in memory.
+        """
+        self._check_memory(self.rows.shape[1])
+        coef = self.coef_of_columns()
+        return KeptDuels.of_features(coef, self.n_classes, self.n_features, self.columns)
+
+    def _check_memory(self, n_columns: int) -> None:
+        n_duels = n_pairs(self.n_classes)
+        n_bytes = n_duels * n_columns * self.row_coef.itemsize
+        if n_bytes > bytes_of_memory() / 2:
+            raise MemoryError(
+                f"coef_ would be {n_duels} x {n_columns} numbers, {n_bytes / 1e9:.0f} GB, more "
+                "than half of the memory of this machine; margins and rankings are computed "
+                "without it."
+            )
 
     def coef_of_columns(self) -> Floats:
         """Return the coefficients of all duels and the columns that are left, (P, d)."""
@@ -131,6 +146,28 @@ class KeptDuels(NamedTuple):
             coef[first == label] -= part[label + 1 :]
         coef[self.coef_duels] = self.coef
         return coef
+
+    def coef_of_duels(self, duels: NDArray[np.intp]) -> Floats:
+        """Return the coefficients of some duels and all features, (m, n_features)."""
+        coef = np.zeros((len(duels), self.rows.shape[1]), dtype=self.row_coef.dtype)
+        place_of = {duel: place for place, duel in enumerate(self.coef_duels.tolist())}
+        first, second = labels_of_duels(duels, self.n_classes)
+        for number, (duel, a, b) in enumerate(zip(duels.tolist(), first, second, strict=True)):
+            if duel in place_of:
+                coef[number] = self.coef[place_of[duel]]
+            else:
+                coef[number] = self._row_sum(b, a) - self._row_sum(a, b)
+        if self.columns is None:
+            return coef
+        spread = np.zeros((len(duels), self.n_features), dtype=coef.dtype)
+        spread[:, self.columns] = coef
+        return spread
+
+    def _row_sum(self, label: int, other: int) -> Floats:
+        """Sum the rows of a label, times their coefficients in its duel with another one."""
+        mine = slice(self.row_ends[label], self.row_ends[label + 1])
+        summed: Floats = self.rows[self.row_numbers[mine]].T @ self.row_coef[mine, other]
+        return summed
 
     def fits_together(self, n_classes: int, n_features: int) -> bool:
         """Tell whether all arrays have the right kinds and shapes, as those of a file may not."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+import copy
+from typing import Any, Self, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -57,6 +58,31 @@ class LinearDuels(Engine):
         self.__dict__.pop("kept_", None)
         _prepared.pop(self, None)
         self.__dict__["coef_"] = coef
+
+    @property
+    def keeps_training_rows(self) -> bool:
+        """Whether the duels are kept as training rows and coefficients of these."""
+        kept = vars(self).get("kept_")
+        return isinstance(kept, dict) and len(kept.get("row_numbers", ())) > 0
+
+    def without_training_rows(self) -> Self:
+        """Return a copy that keeps coefficients of features in place of training rows.
+
+        Returns
+        -------
+        engine : engine of the same class
+            Its margins are the same up to rounding.
+
+        Raises
+        ------
+        MemoryError
+            If the coefficients do not fit in memory.
+        """
+        check_is_fitted(self, "intercept_")
+        engine = copy.copy(self)
+        if self.keeps_training_rows:
+            engine._keep_coefficients(KeptDuels(**self.kept_).without_rows())
+        return engine
 
     def margins(self, X: Any) -> Floats:
         """Return the margins of all duels, the log-odds that the second label wins.
@@ -189,6 +215,26 @@ class LinearDuels(Engine):
                 threads.map(count, parts)
         return wins, expected
 
+    def duel_coefficients(self, duels: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Return the coefficients and intercepts of some duels.
+
+        Parameters
+        ----------
+        duels : ndarray of int, of shape (m,)
+            Their numbers, in the order of `duelrank.pairs`.
+
+        Returns
+        -------
+        coef : ndarray of shape (m, n_features)
+            Positive ones speak for the second label of a duel.
+        intercept : ndarray of shape (m,)
+            What margins are at a point of zeros.
+        """
+        check_is_fitted(self, "intercept_")
+        if "kept_" in vars(self):
+            return KeptDuels(**self.kept_).coef_of_duels(duels), self.intercept_[duels]
+        return self.coef_[duels], self.intercept_[duels]
+
     def check_fitted(self, n_classes: int) -> None:
         """Check that the fitted arrays fit together.
 
@@ -216,14 +262,17 @@ class LinearDuels(Engine):
 
     def _keep(self, fitted: FittedDuels, kept: KeptDuels) -> None:
         """Keep the result of a fit, and its coefficients in the form they are in."""
-        self.coef_ = kept.coef  # forgets what an earlier fit has kept
-        if not kept.is_plain:
-            del self.__dict__["coef_"]
-            self.kept_ = kept._asdict()
+        self._keep_coefficients(kept)
         self.intercept_ = fitted.intercept
         self.decrement_, self.n_iter_ = fitted.decrement, fitted.n_iter
         self.converged_ = fitted.decrement <= self.tol
         self.n_classes_ = kept.n_classes
+
+    def _keep_coefficients(self, kept: KeptDuels) -> None:
+        self.coef_ = kept.coef  # forgets what an earlier fit has kept
+        if not kept.is_plain:
+            del self.__dict__["coef_"]
+            self.kept_ = kept._asdict()
 
     def _margins_in(self, dtype: np.dtype[Any]) -> FeatureMargins | RowMargins:
         """Return what computes margins in a precision; it is prepared once."""

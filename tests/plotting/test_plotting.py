@@ -27,6 +27,7 @@ from duelrank.plotting._canvas import display_names
 from duelrank.posteriors import diagnose
 from random_duels import random_ranks
 
+matplotlib = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
 plt.switch_backend("Agg")
 
@@ -243,6 +244,19 @@ def test_tournament_shows_every_upset(rng):
         plt.close("all")
 
 
+def test_percent_is_written_without_a_space_as_everywhere():
+    chances = [[0.5, 0.9, 0.3], [0.1, 0.5, 0.6], [0.7, 0.4, 0.5]]
+    display = TournamentDisplay.from_predictions(chances)
+    assert sorted(text.get_text() for text in display.ax_.texts) == ["60%", "70%"]
+    assert "(60%)" in repr(display.tournament)
+    for accuracy, shown in (([0.5, 1.0], "100%"), ([0.99, 1.0], "99.8%")):
+        display = TopKAccuracyDisplay(accuracy).plot()
+        display.figure_.draw_without_rendering()
+        ticks = [text.get_text() for text in display.ax_.get_yticklabels()]
+        assert shown in ticks
+        assert "100%" in ticks
+
+
 def test_tournament_of_an_estimator(points, wrapped):
     _, _, X, _ = points
     pipeline, search = wrapped
@@ -268,6 +282,40 @@ def test_tournament_matrix_and_its_cycle():
     assert display.text_[0, 2].get_text() == "90"
     frames = [patch.get_width() for patch in display.ax_.patches]
     assert np.round(frames).tolist() == [3, 1, 1]
+
+
+def contrast(text, image, value):
+    """Return the contrast between a text and the colour of its cell, as web guidelines count it."""
+
+    def light(colour):
+        channels = np.array(matplotlib.colors.to_rgb(colour))
+        linear = np.where(
+            channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4
+        )
+        return linear @ [0.2126, 0.7152, 0.0722]
+
+    pale, dark = sorted((light(text.get_color()), light(image.cmap(image.norm(value)))))[::-1]
+    return (pale + 0.05) / (dark + 0.05)
+
+
+def test_duels_have_a_diverging_scale_around_one_half(rng):
+    chances = random_chances(rng, 12)
+    display = TournamentDisplay.from_predictions(chances, kind="matrix")
+    image = display.image_
+    assert image.norm(0.5) == 0.5
+    lightness = [np.mean(image.cmap(image.norm(p))[:3]) for p in (0, 0.25, 0.5, 0.75, 1)]
+    assert lightness[0] < lightness[1] < lightness[2] > lightness[3] > lightness[4]
+    assert lightness[2] > 0.9
+    loser, winner = (np.array(image.cmap(image.norm(p))[:3]) for p in (0.1, 0.9))
+    assert np.abs(loser - winner).max() > 0.3
+    drawn = image.get_array()
+    for (row, column), text in np.ndenumerate(display.text_):
+        if text is not None:
+            assert contrast(text, image, drawn[row, column]) >= 4.5
+    # A matrix of errors has no middle.
+    errors = DuelMatrixDisplay(chances).plot()
+    shades = [np.mean(errors.image_.cmap(share)[:3]) for share in (0.0, 0.5, 1.0)]
+    assert shades == sorted(shades)
 
 
 def test_tournament_of_the_first_places(rng):
@@ -303,6 +351,51 @@ def test_rank_distribution_equals_counting(points, ranker, own):
         )
     again = RankDistributionDisplay.from_predictions(y, ranks, points=kind, sample_weight=weights)
     np.testing.assert_allclose(again.share, display.share)
+
+
+def test_of_many_labels_the_hardest_are_drawn(rng):
+    error = rng.uniform(0, 0.1, size=(77, 77))
+    for number, (a, b) in enumerate(((70, 3), (3, 41), (12, 13), (20, 60), (5, 6), (8, 9))):
+        error[a, b] = error[b, a] = 0.9 - number / 10
+    display = DuelMatrixDisplay(error, name="duels").plot()
+    assert _shown_codes(display) == [3, 5, 6, 8, 12, 13, 20, 41, 60, 70]
+    title = "Duel error of duels\n(the 10 labels of the hardest duels, of 77)"
+    assert display.ax_.get_title() == title
+    codes = _shown_codes(display)
+    np.testing.assert_allclose(
+        display.image_.get_array().filled(np.nan), display.error[np.ix_(codes, codes)]
+    )
+    assert _shown_codes(display.plot(top=3)) == [3, 41, 70]
+    assert sorted(_shown_codes(display.plot(top=3, sort_labels=True))) == [3, 41, 70]
+    assert display.plot(top="all").image_.get_array().shape == (77, 77)
+    assert "of 77" not in display.ax_.get_title()
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_of_many_labels_the_worst_or_the_best_places_are_drawn(rng, own):
+    ranks = random_ranks(rng, 500, 30)
+    display = RankDistributionDisplay.from_predictions(
+        rng.integers(30, size=500), ranks, classes=range(30), points="own" if own else "all"
+    )
+    by_mean = np.argsort(-display.mean_rank if own else display.mean_rank)
+    codes = _shown_codes(display)
+    assert codes == sorted(by_mean[:10].tolist())
+    assert display.image_.get_array().shape == (10, 11)
+    which = "worst" if own else "best"
+    assert f"(the 10 labels with the {which} mean places, of 30)" in display.ax_.get_title()
+    np.testing.assert_allclose(
+        display.means_.get_xdata(), np.minimum(display.mean_rank[codes] - 1, 10)
+    )
+    assert display.plot(top="all").image_.get_array().shape == (30, 11)
+    assert len(_shown_codes(display.plot(top=1))) == 1
+
+
+def test_of_many_labels_the_first_places_are_drawn(rng):
+    display = TournamentDisplay.from_predictions(random_chances(rng, 16))
+    assert len(display.bars_) == 10
+    assert "(first 10 of 16 places)" in display.ax_.get_title()
+    assert display.plot(kind="matrix", top="all").image_.get_array().shape == (16, 16)
+    assert len(TournamentDisplay.from_predictions(random_chances(rng, 15)).bars_) == 15
 
 
 def test_later_places_share_a_column(rng):
@@ -403,11 +496,68 @@ def test_reliability_of_two_models_shares_the_counts(points, ranker, multinomial
     assert len(first.counts_ax_.containers) == 2
     assert other.counts_ax_ is None
     assert len(first.figure_.axes) == 3
-    assert [text.get_text().split(",")[0] for text in left.get_legend().get_texts()] == [
+    legend = left.get_legend()
+    assert legend is not None
+    assert [text.get_text().split(",")[0] for text in legend.get_texts()] == [
         "reliable",
         "DuelRanker",
         "LogisticRegression",
     ]
+
+
+def legends_of(figure):
+    return [ax.get_legend() for ax in figure.axes if ax.get_legend() is not None]
+
+
+@pytest.mark.parametrize("n_models", [1, 2, 5])
+def test_legends_cover_nothing(points, ranker, multinomial, n_models):
+    _, _, X, y = points
+    models = {f"a model with a long name, {number}": ranker for number in range(n_models)}
+    display = TopKAccuracyDisplay.from_estimator(models, X, y)
+    figures = [display.figure_]
+    for counts in (True, False):
+        ax = None
+        for name in models:
+            display = ReliabilityDisplay.from_estimator(
+                ranker, X, y, name=name, ax=ax, counts=counts
+            )
+            ax = display.ax_
+        figures.append(display.figure_)
+    for kind in ("ladder", "matrix"):
+        display = TournamentDisplay.from_predictions(
+            [[0.5, 0.9, 0.3], [0.1, 0.5, 0.6], [0.7, 0.4, 0.5]], kind=kind
+        )
+        figures.append(display.figure_)
+    figures.append(RankDistributionDisplay.from_estimator(multinomial, X, y).figure_)
+    for figure in figures:
+        figure.draw_without_rendering()
+        (legend,) = legends_of(figure)
+        box = legend.get_window_extent()
+        for ax in figure.axes:
+            assert not box.overlaps(ax.get_window_extent())
+            written = ax.xaxis.get_tightbbox()
+            assert written is None or not box.overlaps(written)
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+        assert box.y0 >= 0
+
+
+def test_legends_stay_inside_where_nobody_makes_room(points, ranker):
+    _, _, X, y = points
+    figure, ax = plt.subplots()
+    TopKAccuracyDisplay.from_estimator(ranker, X, y, ax=ax)
+    figure.draw_without_rendering()
+    inside, outside = ax.get_window_extent(), ax.get_legend().get_window_extent()
+    assert inside.x0 <= outside.x0 < outside.x1 <= inside.x1
+    assert inside.y0 <= outside.y0 < outside.y1 <= inside.y1
+
+
+def test_counts_that_come_later_take_the_legend(points, ranker):
+    _, _, X, y = points
+    first = ReliabilityDisplay.from_estimator(ranker, X, y, counts=False)
+    assert first.ax_.get_legend() is not None
+    second = ReliabilityDisplay.from_estimator(ranker, X, y, ax=first.ax_)
+    assert first.ax_.get_legend() is None
+    assert len(second.counts_ax_.get_legend().get_texts()) == 3
 
 
 def test_reliability_in_axes_placed_by_hand():
@@ -517,7 +667,13 @@ def _scale(display_class):
             lambda: TournamentDisplay.from_predictions([[0, 1], [0, 0]], kind="circle"),
             "kind must be one of 'ladder', 'matrix'; got 'circle'",
         ),
-        (lambda: TournamentDisplay.from_predictions([[0, 1], [0, 0]], top=1), "top must be"),
+        (
+            lambda: TournamentDisplay.from_predictions([[0, 1], [0, 0]], top=1),
+            "top must be an integer",
+        ),
+        (lambda: TournamentDisplay.from_predictions([[0, 1], [0, 0]], top="x"), "'all' or None"),
+        (lambda: DuelMatrixDisplay(np.eye(2)).plot(top=3), "top must be an integer from 2 to 2"),
+        (lambda: RankDistributionDisplay(np.eye(2)).plot(top=0), "integer from 1 to 2"),
     ],
 )
 def test_bad_data_is_refused_and_draws_nothing(make, message):
@@ -581,14 +737,19 @@ def test_nothing_is_cut_off_and_no_names_overlap(rng, n_classes, own_figure):
     ranks = random_ranks(rng, 400, n_classes)
     chances = random_chances(rng, n_classes)
     given = {"classes": classes}
+    every = {"classes": classes, "top": "all"}
     draw = [
         lambda ax: TopKAccuracyDisplay.from_predictions(y, ranks, ax=ax, **given),
         lambda ax: DuelMatrixDisplay.from_predictions(y, ranks, ax=ax, **given),
+        lambda ax: DuelMatrixDisplay.from_predictions(y, ranks, ax=ax, **every),
         lambda ax: RankDistributionDisplay.from_predictions(y, ranks, ax=ax, **given),
         lambda ax: RankDistributionDisplay.from_predictions(y, ranks, ax=ax, points="all", **given),
+        lambda ax: RankDistributionDisplay.from_predictions(y, ranks, ax=ax, **every),
         lambda ax: ReliabilityDisplay.from_predictions(y, eta, ax=ax, **given),
         lambda ax: TournamentDisplay.from_predictions(chances, ax=ax, **given),
         lambda ax: TournamentDisplay.from_predictions(chances, ax=ax, kind="matrix", **given),
+        lambda ax: TournamentDisplay.from_predictions(chances, ax=ax, **every),
+        lambda ax: TournamentDisplay.from_predictions(chances, ax=ax, kind="matrix", **every),
     ]
     for make in draw:
         ax = None if own_figure else plt.subplots(figsize=(7, 6), layout="constrained")[1]
@@ -608,7 +769,9 @@ def test_nothing_is_cut_off_and_no_names_overlap(rng, n_classes, own_figure):
             boxes = [label.get_window_extent() for label in labels if label.get_visible()]
             assert not any(a.overlaps(b) for a, b in pairwise(boxes))
         if own_figure and isinstance(display, DuelMatrixDisplay):
-            assert len(display.ax_.get_yticks()) == n_classes
+            n_drawn = len(display.image_.get_array())
+            assert n_drawn in (n_classes, 10)
+            assert len(display.ax_.get_yticks()) == n_drawn
         plt.close(display.figure_)
 
 

@@ -10,12 +10,15 @@ sense for it, also inside pipelines and searches.
 - `DuelMatrixDisplay`: which labels lose their duels, and to whom;
 - `TournamentDisplay`: the duels of one point, its ranking and its cycles;
 - `RankDistributionDisplay`: the places at which every label ends up;
-- `ReliabilityDisplay`: whether probabilities mean what they say.
+- `ReliabilityDisplay`: whether probabilities mean what they say;
+- `ContributionsDisplay`: which words and columns spoke for a label, and which for its rival.
 
 Matplotlib (``pip install 'duelrank[plot]'``) is imported when something is drawn, not before.
-Colour-blind readers can tell the colours apart, and greyscale prints keep them apart.
+Colour-blind readers can tell the colours apart. Greyscale prints keep curves and shares apart, and
+show how sure duels are; who is favoured is told by the values.
 """
 
+from duelrank.plotting._contributions import ContributionsDisplay
 from duelrank.plotting._duel_matrix import DuelMatrixDisplay
 from duelrank.plotting._rank_distribution import RankDistributionDisplay
 from duelrank.plotting._reliability import ReliabilityDisplay
@@ -23,6 +26,7 @@ from duelrank.plotting._top_k import TopKAccuracyDisplay
 from duelrank.plotting._tournament import TournamentDisplay
 
 __all__ = [
+    "ContributionsDisplay",
     "DuelMatrixDisplay",
     "RankDistributionDisplay",
     "ReliabilityDisplay",

@@ -21,11 +21,13 @@ __all__ = [
     "GREY",
     "VERMILION",
     "check_ax",
+    "check_top",
     "curve_style",
     "display_names",
     "inches",
     "legend_below",
     "legend_name",
+    "legend_outside",
     "name_ticks",
     "name_width",
     "new_axes",
@@ -48,6 +50,8 @@ LINE_HEIGHT = 1.3
 # Width of an average character, as a share of the font size; a little generous.
 CHARACTER_WIDTH = 0.62
 LONGEST_NAME, SHORT_NAME = 20, 3
+MOST_LABELS, FIRST_LABELS = 15, 10
+LEGEND_ROOM = 1.2  # the widest legend below axes, as a share of their width
 
 
 def pyplot() -> Any:
@@ -68,6 +72,19 @@ def check_ax(ax: Any) -> None:
 
     if not (ax is None or isinstance(ax, Axes)):
         raise TypeError(f"ax must be one matplotlib Axes or None, got {type(ax).__name__}.")
+
+
+def check_top(top: Any, n_classes: int, lowest: int = 2) -> int:
+    """Return how many labels to draw: all, if these are few, or ten, unless users want others."""
+    if top is None:
+        return n_classes if n_classes <= MOST_LABELS else FIRST_LABELS
+    if isinstance(top, str) and top == "all":
+        return n_classes
+    if not isinstance(top, (int, np.integer)) or not lowest <= top <= n_classes:
+        raise ValueError(
+            f"top must be an integer from {lowest} to {n_classes}, 'all' or None; got {top!r}."
+        )
+    return int(top)
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
@@ -120,26 +137,53 @@ def legend_name(name: str) -> str:
     return f" {literal}" if literal.startswith("_") else literal
 
 
+def legend_outside(ax: Axes, lowest: Axes | None = None) -> None:
+    """Name the curves below the axes, where nothing is covered.
+
+    Without a layout engine nobody makes room there, so the legend stays inside.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        What holds the curves.
+    lowest : matplotlib Axes, default=None
+        Axes below them, such as counts; the legend goes below these.
+    """
+    handles, names = ax.get_legend_handles_labels()
+    for axes in (ax, lowest):
+        old = None if axes is None else axes.get_legend()
+        if old is not None:
+            old.remove()
+    if _figure(ax).get_layout_engine() is None:
+        ax.legend(handles, names, loc="best")
+    else:
+        legend_below(ax if lowest is None else lowest, handles, names)
+
+
 def legend_below(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> None:
-    """Put a legend in one row below whatever is written at the x axis."""
+    """Put a legend below whatever is written at the x axis, in as few rows as fit."""
     from matplotlib.transforms import ScaledTranslation
 
     figure = ax.figure
     written = ax.xaxis.get_tightbbox()
     depth = 0.0 if written is None else max(0.0, ax.get_window_extent().y0 - written.y0)
     shift = ScaledTranslation(0, -depth / figure.dpi - 0.05, figure.dpi_scale_trans)
-    ax.legend(
-        handles,
-        names,
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0),
-        bbox_transform=ax.transAxes + shift,
-        ncols=len(names),
-        frameon=False,
-        handlelength=1.6,
-        columnspacing=1.4,
-        borderaxespad=0,
-    )
+    room = LEGEND_ROOM * ax.get_window_extent().width
+    for n_columns in range(len(names), 0, -1):
+        legend = ax.legend(
+            handles,
+            names,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0),
+            bbox_transform=ax.transAxes + shift,
+            ncols=n_columns,
+            frameon=False,
+            handlelength=1.6,
+            columnspacing=1.4,
+            borderaxespad=0,
+        )
+        if legend.get_window_extent().width <= room:
+            break
 
 
 def name_width(names: Sequence[str], font: float = LARGEST_FONT) -> float:
@@ -156,7 +200,7 @@ def inches(ax: Axes) -> tuple[float, float]:
 
 def settle(ax: Axes) -> None:
     """Run the figure's layout engine, if it has one, so that the size of the axes is final."""
-    figure: Any = ax.figure.canvas.figure
+    figure = _figure(ax)
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -192,6 +236,11 @@ def name_ticks(ax: Axes, axis: str, names: Sequence[str]) -> None:
         ax.set_xticks(shown, labels, fontsize=font, rotation="vertical" if upright else None)
     else:
         ax.set_yticks(shown, labels, fontsize=font)
+
+
+def _figure(ax: Axes) -> Any:
+    """Return the figure itself, also for axes in a subfigure."""
+    return ax.figure.canvas.figure
 
 
 def _without_middle(name: str, width: int) -> str:

@@ -11,7 +11,7 @@ from scipy.spatial.distance import squareform
 
 from duelrank._pairs import pairs
 from duelrank._sklearn import unwrap
-from duelrank.plotting._canvas import display_names
+from duelrank.plotting._canvas import check_top, display_names
 from duelrank.plotting._heat_map import Look, NamedMatrix, heat_map, heat_map_axes
 from duelrank.plotting._points import (
     check_classes,
@@ -255,6 +255,7 @@ class DuelMatrixDisplay:
         self,
         ax: Axes | None = None,
         *,
+        top: int | str | None = None,
         sort_labels: bool = False,
         include_values: bool | None = None,
         cmap: Any = "viridis",
@@ -268,6 +269,9 @@ class DuelMatrixDisplay:
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; by default in a new figure that grows with the number of labels.
+        top : int or "all", default=None
+            How many labels to draw: those of the hardest duels. By default all of up to 15, and
+            ten of more.
         sort_labels : bool, default=False
             Whether to put labels that are confused next to each other, by average linkage.
         include_values : bool, default=None
@@ -284,11 +288,16 @@ class DuelMatrixDisplay:
         self : DuelMatrixDisplay
             With `ax_`, `figure_`, `image_` and `text_`.
         """
-        order = _leaf_order(self.pair_error) if sort_labels else np.arange(len(self.classes))
+        n_drawn = check_top(top, len(self.classes))
+        order = np.sort(_hardest_labels(self.pair_error)[:n_drawn])
+        if sort_labels:
+            order = order[_leaf_order(self.pair_error[np.ix_(order, order)])]
         names = display_names(self.classes[order])
         matrix = NamedMatrix(self.error[np.ix_(order, order)], names, names)
         ax = heat_map_axes(ax, matrix)
         title = "Duel error" if self.name is None else f"Duel error of {self.name}"
+        if n_drawn < len(self.classes):
+            title += f"\n(the {n_drawn} labels of the hardest duels, of {len(self.classes)})"
         if self.by_pair:
             ax.set(xlabel="label", ylabel="label", title=title)
         else:
@@ -334,6 +343,14 @@ class DuelMatrixDisplay:
 def _lost_by_ranks(ranks: NDArray[np.int64], codes: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Tell which labels are ranked before the true label, (n, K)."""
     return ranks < np.take_along_axis(ranks, codes[:, np.newaxis], axis=1)
+
+
+def _hardest_labels(pair_error: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return all labels, those of the hardest duels first."""
+    first, second = pairs(len(pair_error))
+    hardest = np.argsort(-np.nan_to_num(pair_error[first, second], nan=-1.0), kind="stable")
+    labels = np.stack([first[hardest], second[hardest]], axis=1).ravel()
+    return np.array(list(dict.fromkeys(labels.tolist())), dtype=np.intp)
 
 
 def _leaf_order(pair_error: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Look", "NamedMatrix", "heat_map", "heat_map_axes", "percent"]
 
 NO_VALUE = "0.88"
+EVEN_LUMINANCE = 0.179  # at which black and white texts have the same contrast, above 4.5
 # A cell this wide and high, in inches, holds two or three digits.
 CELL_WITH_VALUE = (0.27, 0.17)
 COLOR_BAR_INCHES, COLOR_BAR_WIDTH = 1.1, 0.2
@@ -150,7 +151,7 @@ def _write_values(
             "ha": "center",
             "va": "center",
             "fontsize": 8,
-            "color": "black" if _lightness(background) > 0.45 else "white",
+            "color": "black" if _luminance(background) > EVEN_LUMINANCE else "white",
         }
         texts[row, column] = ax.text(
             column, row, percent(value), **style(given, look.text_kw, Text)
@@ -163,6 +164,8 @@ def _side(n_cells: int) -> float:
     return float(np.clip(max(min(0.45 * n_cells, 5.4), 0.18 * n_cells), 3.0, 13.5))
 
 
-def _lightness(colour: Any) -> float:
-    red, green, blue = colour[:3]
-    return float(0.299 * red + 0.587 * green + 0.114 * blue)
+def _luminance(colour: Any) -> float:
+    """Return how much light a colour sends, from 0 to 1, linear in the light."""
+    channels = np.asarray(colour[:3], dtype=np.float64)
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])

@@ -143,7 +143,7 @@ def draw_upsets(
             ax.text(
                 start + 0.75 * (turn - start),
                 (winner + loser) / 2,
-                f"{percent(values[number])} %",
+                f"{percent(values[number])}%",
                 transform=transform,
                 **style(given, text_kw, Text),
             )

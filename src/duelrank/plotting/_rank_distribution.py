@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from duelrank._parameters import check_choice
-from duelrank.plotting._canvas import display_names, legend_below, row_height
+from duelrank.plotting._canvas import check_top, display_names, legend_below, row_height
 from duelrank.plotting._heat_map import Look, NamedMatrix, heat_map, heat_map_axes
 from duelrank.plotting._points import (
     check_classes,
@@ -206,6 +206,7 @@ class RankDistributionDisplay:
         self,
         ax: Axes | None = None,
         *,
+        top: int | str | None = None,
         max_rank: int | None = None,
         sort_labels: bool = False,
         show_mean: bool = True,
@@ -221,9 +222,12 @@ class RankDistributionDisplay:
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; by default in a new figure that grows with the number of labels.
+        top : int or "all", default=None
+            How many labels to draw: those with the worst mean places in their own points, or with
+            the best ones in all points. By default all of up to 15, and ten of more.
         max_rank : int, default=None
             The last place with a column of its own; all places behind it share one. By default
-            all places for ``points="all"``, and ten for ``points="own"``.
+            all of up to 15 places for ``points="all"``, and ten otherwise.
         sort_labels : bool, default=False
             Whether to sort the labels by their mean place.
         show_mean : bool, default=True
@@ -243,14 +247,20 @@ class RankDistributionDisplay:
             With `ax_`, `figure_`, `image_`, `means_` and `text_`.
         """
         n_classes = len(self.share)
+        n_drawn = check_top(top, n_classes, lowest=1)
         if max_rank is None:
-            max_rank = n_classes if self.points == "all" else min(n_classes, DEFAULT_MAX_RANK)
+            all_points = self.points == "all"
+            max_rank = (
+                check_top(None, n_classes) if all_points else min(n_classes, DEFAULT_MAX_RANK)
+            )
         elif not isinstance(max_rank, (int, np.integer)) or not 1 <= max_rank <= n_classes:
             raise ValueError(
                 f"max_rank must be an integer from 1 to {n_classes}, got {max_rank!r}."
             )
         mean = self.mean_rank
-        order = np.argsort(mean, kind="stable") if sort_labels else np.arange(n_classes)
+        order = self._first_labels(n_drawn)
+        if sort_labels:
+            order = order[np.argsort(mean[order], kind="stable")]
         values, places = _first_places(self.share[order], max_rank)
         matrix = NamedMatrix(values, display_names(self.classes[order]), places)
         ax = heat_map_axes(ax, matrix)
@@ -258,6 +268,9 @@ class RankDistributionDisplay:
         title = f"Places of every {of}"
         if self.name is not None:
             title = f"{title}, {self.name}"
+        if n_drawn < n_classes:
+            which = "worst" if self.points == "own" else "best"
+            title += f"\n(the {n_drawn} labels with the {which} mean places, of {n_classes})"
         ax.set(xlabel="place", ylabel=of, title=title)
         self.image_, self.text_ = heat_map(
             ax,
@@ -271,11 +284,18 @@ class RankDistributionDisplay:
             columns = np.minimum(mean[order] - 1, values.shape[1] - 1)
             # Below the values, if they are written.
             self.means_ = _mark_means(
-                ax, columns, np.arange(n_classes) + (0.32 if self.text_ is not None else 0.0)
+                ax, columns, np.arange(n_drawn) + (0.32 if self.text_ is not None else 0.0)
             )
             legend_below(ax, [self.means_], ["mean place"])
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _first_labels(self, n_drawn: int) -> NDArray[np.intp]:
+        """Return the codes of the labels to draw, in the order of the classes."""
+        mean = self.mean_rank
+        # Labels without points have no mean place, and come last.
+        chosen_first = np.argsort(mean if self.points == "all" else -mean, kind="stable")
+        return np.sort(chosen_first[:n_drawn])
 
 
 def _check_given(labels: Any, name: str) -> Any:

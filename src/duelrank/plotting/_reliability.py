@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from duelrank._parameters import check_choice
 from duelrank._sklearn import unwrap
-from duelrank.plotting._canvas import curve_style, legend_name, new_axes, style
+from duelrank.plotting._canvas import curve_style, legend_name, legend_outside, new_axes, style
 from duelrank.plotting._points import (
     check_classes,
     codes_of,
@@ -312,8 +312,8 @@ class ReliabilityDisplay:
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(PercentFormatter(1, decimals=0))
         ax.grid(alpha=0.3)
-        ax.legend(loc="best")
         self.counts_ax_ = _draw_counts(ax, self) if counts else None
+        legend_outside(ax, _counts_axes(ax))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -322,9 +322,7 @@ def _draw_counts(ax: Axes, display: ReliabilityDisplay) -> Any:
     """Draw the counts below the curve, into the axes of an earlier display if there is one."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    shared = ax.get_shared_x_axes()
-    found = [a for a in ax.figure.axes if a.get_label() == COUNTS and shared.joined(a, ax)]
-    below: Any = found[0] if found else _axes_below(ax)
+    below: Any = _counts_axes(ax) or _axes_below(ax)
     below.set(xlabel=ax.get_xlabel(), ylabel="count")
     below.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
     below.yaxis.set_major_formatter(EngFormatter(sep=""))
@@ -347,6 +345,13 @@ def _draw_counts(ax: Axes, display: ReliabilityDisplay) -> Any:
         linestyle=display.line_.get_linestyle(),
     )
     return below
+
+
+def _counts_axes(ax: Axes) -> Any:
+    """Return the axes of the counts below the curve, if there are any."""
+    shared = ax.get_shared_x_axes()
+    found = [a for a in ax.figure.axes if a.get_label() == COUNTS and shared.joined(a, ax)]
+    return found[0] if found else None
 
 
 def _axes_below(ax: Axes) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from duelrank.plotting._canvas import curve_style, legend_name, new_axes, style
+from duelrank.plotting._canvas import curve_style, legend_name, legend_outside, new_axes, style
 from duelrank.plotting._points import (
     check_classes,
     codes_of,
@@ -224,7 +224,7 @@ class TopKAccuracyDisplay:
             raise ValueError("plot_chance_level=True needs n_classes, which is None.")
         ax = new_axes(ax, 6, 4)
         from matplotlib.lines import Line2D
-        from matplotlib.ticker import MaxNLocator, PercentFormatter
+        from matplotlib.ticker import MaxNLocator
 
         self.lines_ = []
         for row, accuracy in enumerate(self.accuracy):
@@ -252,10 +252,11 @@ class TopKAccuracyDisplay:
             xlabel="k", ylabel="top-k accuracy", title="How often the true label is in the top k"
         )
         ax.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True, min_n_ticks=1))
-        ax.yaxis.set_major_formatter(PercentFormatter(1))
+        # As few decimals as the ticks need: 95%, but 97.5%.
+        ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
         ax.grid(alpha=0.3)
         if self.names is not None or self.chance_line_ is not None:
-            ax.legend(loc="best")
+            legend_outside(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from duelrank._pairs import beats_from_square
 from duelrank._parameters import check_choice
 from duelrank._sklearn import as_indexable, take_rows, unwrap
-from duelrank.plotting._canvas import display_names
+from duelrank.plotting._canvas import check_top, display_names
 from duelrank.plotting._heat_map import Look, NamedMatrix, heat_map, heat_map_axes
 from duelrank.plotting._ladder import (
     CYCLE,
@@ -185,9 +185,9 @@ class TournamentDisplay:
         ax: Axes | None = None,
         *,
         kind: str = "ladder",
-        top: int | None = None,
+        top: int | str | None = None,
         include_values: bool | None = None,
-        cmap: Any = "viridis",
+        cmap: Any = "PuOr",
         colorbar: bool = True,
         im_kw: dict[str, Any] | None = None,
         text_kw: dict[str, Any] | None = None,
@@ -205,12 +205,13 @@ class TournamentDisplay:
               behind every cycle and an arrow for every upset, from winner to loser;
             - "matrix": the probability that the label of the row beats that of the column, with
               frames around upsets and cycles.
-        top : int, default=None
-            How many places to draw; by default all.
+        top : int or "all", default=None
+            How many places to draw; by default all of up to 15, and the first ten of more.
         include_values : bool, default=None
             Whether to write the probabilities, in percent; by default where they are readable.
-        cmap : str or matplotlib Colormap, default="viridis"
-            Colours of the matrix.
+        cmap : str or matplotlib Colormap, default="PuOr"
+            Colours of the matrix. Its middle is one half: duels that are even are pale, and the
+            two ends of the colours tell who is favoured.
         colorbar : bool, default=True
             Whether to draw the scale of the matrix.
         im_kw, text_kw : dict, default=None
@@ -222,12 +223,8 @@ class TournamentDisplay:
             With `ax_` and `figure_`.
         """
         check_choice("kind", kind, KINDS)
-        n_classes = len(self.order)
-        if top is None:
-            top = n_classes
-        elif not isinstance(top, (int, np.integer)) or not 2 <= top <= n_classes:
-            raise ValueError(f"top must be an integer from 2 to {n_classes}, got {top!r}.")
-        names = display_names(self.tournament.classes[self.order[:top]])
+        n_drawn = check_top(top, len(self.order))
+        names = display_names(self.tournament.classes[self.order[:n_drawn]])
         if kind == "ladder":
             ax = self._draw_ladder(ax, names, include_values, text_kw)
         else:
@@ -306,7 +303,7 @@ class TournamentDisplay:
                 said = f"a cycle through {len(labels)} labels"
         name = "Tournament" if self.name is None else self.name
         n_classes = len(self.order)
-        part = "" if top == n_classes else f" (first {top} of {n_classes} places)"
+        part = "" if top == n_classes else f"\n(first {top} of {n_classes} places)"
         return f"{name}: {said}{part}"
 
 

@@ -27,6 +27,7 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    RandomForestRegressor,
     StackingClassifier,
 )
 from sklearn.exceptions import NotFittedError
@@ -68,6 +69,7 @@ skops_io = pytest.importorskip("skops.io")
 from duelrank._files import replacing  # noqa: E402
 from duelrank.duels import WithSquares  # noqa: E402
 from duelrank.losses import kendall_tau  # noqa: E402
+from duelrank.rankings import ranks_from_scores  # noqa: E402
 from duelrank.scoring import kendall_tau_scorer, top_k_scorer  # noqa: E402
 from duelrank.storage import (  # noqa: E402
     ModelFileError,
@@ -309,6 +311,25 @@ def test_columns_are_those_that_the_model_remembers(path):
     assert describe(path).labels == [0, 1, 2]
 
 
+def test_given_kinds_are_added_to_those_that_the_model_remembers(path):
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    ranker = DuelRanker(random_state=0).fit(frame, Y)
+    save(ranker, path, columns={"c": "boolean", "a": "date"})
+    kinds = {"a": "date", "b": "number", "c": "boolean", "d": "number"}
+    assert list(describe(path).columns.items()) == list(kinds.items())
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"it does not take 'e', 'f'\.$"):
+        save(ranker, path, columns={"a": "number", "e": "number", "f": "text"})
+    assert path.read_bytes() == before
+    # A model without names takes all names that are given, but texts are one column.
+    save(fitted(), path, columns={"e": "number"})
+    assert describe(path).columns == {"e": "number"}
+    words = make_pipeline(CountVectorizer(token_pattern="."), DuelRanker(random_state=0))
+    words.fit(CODES[Y], LABELS)
+    with pytest.raises(ValueError, match=r"the one column of texts .*; got 'e', 'f'\.$"):
+        save(words, path, columns={"e": "text", "f": "text"})
+
+
 CODES = np.array(["1", "2", "x"])
 TEXT = make_column_transformer((OneHotEncoder(), ["code"]), remainder="passthrough")
 NUMBERS = {"a": "number", "b": "number"}
@@ -346,7 +367,16 @@ NUMBERS = {"a": "number", "b": "number"}
                     (CountVectorizer(token_pattern="."), "code"),
                 )
             ],
-            {"code": "category", "a": None, "b": "number"},
+            {"code": "text", "a": None, "b": "number"},
+        ),
+        (
+            [
+                make_column_transformer(
+                    (OneHotEncoder(), ["code"]),
+                    (make_pipeline(CountVectorizer(token_pattern=".")), "code"),
+                )
+            ],
+            {"code": "text", "a": "category", "b": "category"},
         ),
         (
             [make_column_transformer(("drop", ["code"]), ("passthrough", ["a", "b"]))],
@@ -811,8 +841,32 @@ def endless_weight(engine):
     engine._drawn[0, 0] = np.inf
 
 
-def fewer_outcomes(engine):
-    engine._decided = engine._decided[:, 1:]
+def outcomes_beside_labels(engine):
+    engine._decided = np.zeros((len(X), 3), dtype=np.int8)
+
+
+def labels_beyond_those_known(engine):
+    engine.forest_.classes_ = engine.forest_.classes_ + 1
+
+
+def label_twice(engine):
+    engine.forest_.classes_ = np.array([0, 0, 1])
+
+
+def labels_of_fewer_columns(engine):
+    engine.forest_.classes_ = engine.forest_.classes_[1:]
+
+
+def share_below_zero(engine):
+    engine.forest_.estimators_[0].tree_.value[0, 0, 0] = -0.5
+
+
+def share_that_is_no_number(engine):
+    engine.forest_.estimators_[0].tree_.value[0, 0, 0] = np.nan
+
+
+def endless_rows_of_a_node(engine):
+    engine.forest_.estimators_[0].tree_.weighted_n_node_samples[0] = np.inf
 
 
 def rows_without_outcome(engine):
@@ -824,7 +878,7 @@ def fewer_priors(engine):
 
 
 def another_forest(engine):
-    engine.forest_ = RandomForestClassifier(3).fit(X, Y)
+    engine.forest_ = RandomForestRegressor(3).fit(X, Y)
 
 
 def no_tree(engine):
@@ -848,7 +902,13 @@ def forest_of_other_features(engine):
         leaves_between_numbers,
         fewer_rows_drawn,
         endless_weight,
-        fewer_outcomes,
+        outcomes_beside_labels,
+        labels_beyond_those_known,
+        label_twice,
+        labels_of_fewer_columns,
+        share_below_zero,
+        share_that_is_no_number,
+        endless_rows_of_a_node,
         rows_without_outcome,
         fewer_priors,
         another_forest,
@@ -860,6 +920,22 @@ def forest_of_other_features(engine):
 def test_forests_that_are_altered_are_refused(alter, in_stack, path):
     ranker = fitted(StackedDuels([("forest", ForestDuels(3))]) if in_stack else ForestDuels(3))
     alter(ranker.duels_.engines_["forest"] if in_stack else ranker.duels_)
+    save(ranker, path)
+    with pytest.raises(ModelFileError, match="duels are not counted right"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [lambda a: a[:, 1:], lambda a: a[1:], lambda a: a + 0.5, lambda a: None],
+    ids=["fewer duels", "fewer rows", "no integers", "none"],
+)
+def test_forests_with_other_outcomes_are_refused(alter, path):
+    ranks = ranks_from_scores(np.random.default_rng(0).random((len(X), 3)))
+    ranker = DuelRanker(ForestDuels(3), random_state=0).fit(X, ranks)
+    save(ranker, path)
+    load(path)
+    ranker.duels_._decided = alter(ranker.duels_._decided)
     save(ranker, path)
     with pytest.raises(ModelFileError, match="duels are not counted right"):
         load(path)

@@ -8,8 +8,10 @@ scikit-learn would use unchecked, such as the node numbers of decision trees.
 The modules, in the order of the steps from a model to a file and back:
 
 - `_saving`: `save`, and the description of the model;
+- `_training_data`: what a model holds of its training data, and a model without training rows;
 - `_columns`: the kinds of the model's columns, as far as the model tells;
 - `_packing`: the same attribute of all duels becomes one array, however many duels there are;
+- `_texts`: many texts become two arrays, however many texts there are;
 - `_skops`: arrays and objects become a skops file; which types a file may hold;
 - `_names`: the names of our classes in a file;
 - `_archive`: one file with a checksum, written whole or not at all;
@@ -17,8 +19,9 @@ The modules, in the order of the steps from a model to a file and back:
 - `_limits`: how much a file may grow while it is read;
 - `_description`: what the file says about itself, for `describe`;
 - `_loading`: `load`;
-- `_checks`: loaded arrays must fit together, or the process could crash; `_sklearn_models` has what
-  is private in scikit-learn's fitted models;
+- `_checks`: loaded arrays must fit together, or the process could crash; `_text_checks` looks at
+  what turns texts into columns, `_sklearn_models` has what is private in scikit-learn's fitted
+  models;
 - `_versions`: the versions that a model was saved with.
 """
 
@@ -35,6 +38,7 @@ from duelrank.storage._loading import load_with_description as load_with_descrip
 from duelrank.storage._versions import ModelVersionWarning
 
 if TYPE_CHECKING:
+    from duelrank.storage._columns import takes_texts as takes_texts
     from duelrank.storage._saving import save
 
 __all__ = [
@@ -49,9 +53,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # `save` needs scikit-learn. Describing a file, or refusing one, should not wait for it.
+    # These need scikit-learn. Describing a file, or refusing one, should not wait for it.
     if name == "save":
         from duelrank.storage._saving import save
 
         return save
+    if name == "takes_texts":  # for the command
+        from duelrank.storage._columns import takes_texts
+
+        return takes_texts
     raise AttributeError(f"module 'duelrank.storage' has no attribute {name!r}")

@@ -32,7 +32,7 @@ from duelrank.storage._members import SIGNATURE, bytes_compressed, read_members,
 from duelrank.storage._names import current_name, dictionaries_in, public_name, rename
 
 # 1: version 0.1.0, whose files name classes by the modules that define them. 2: by public names.
-# 3: members may be compressed.
+# 3: members may be compressed, and many texts are arrays.
 FORMAT = 3
 DESCRIPTION = "duelrank.json"
 SCHEMA = "schema.json"

@@ -3,8 +3,9 @@
 A file may hold trusted types only and still be hostile. Compiled code in scikit-learn does not
 check the node numbers of a tree, the counts of a support vector machine or the indices of a sparse
 matrix; wrong ones make it read memory that belongs to something else. So they are checked here,
-before they are used. Engines check themselves, when `duelrank.duels.check_engine` asks them. All
-checks raise ValueError, which `load` turns into its own error.
+before they are used; `_text_checks` has the vocabularies. Engines check themselves, when
+`duelrank.duels.check_engine` asks them, and so do transformers of ours that have a method
+``check_fitted()``. All checks raise ValueError, which `load` turns into its own error.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.ensemble import BaggingClassifier
 
 from duelrank._pairs import n_pairs
@@ -28,8 +29,10 @@ from duelrank.storage._sklearn_models import (
     Tree,
     TreePredictor,
 )
+from duelrank.storage._text_checks import check_columns, check_vectorizer
 
 LEAF = -1
+OURS = "duelrank."
 
 
 def check_packed(correct: bool) -> None:
@@ -167,6 +170,10 @@ def _check_estimator(estimator: Any) -> None:
         _check_histogram_boosting(estimator)
     if isinstance(estimator, DuelRanker) and hasattr(estimator, "duels_"):
         _check_ranker(estimator)
+    check_vectorizer(estimator)
+    check_columns(estimator)
+    if isinstance(estimator, TransformerMixin) and type(estimator).__module__.startswith(OURS):
+        _check_transformer(estimator)
 
 
 def _check_ensemble(ensemble: Any) -> None:
@@ -256,6 +263,14 @@ def _check_ranker(ranker: DuelRanker) -> None:
         "the labels are not counted right",
     )
     check_engine(engine, n_classes)
+
+
+def _check_transformer(transformer: Any) -> None:
+    """Let a transformer of ours check itself; a new one that is not fitted has nothing to check."""
+    # Asked of the class: a file could hide the method behind an attribute of the same name.
+    check_fitted = getattr(type(transformer), "check_fitted", None)
+    if check_fitted is not None:
+        check_fitted(transformer)
 
 
 def _require(correct: Any, sentence: str) -> None:

@@ -2,9 +2,10 @@
 
 A CSV file holds text, and ``1`` may be a number or the name of something. The first steps of a
 model tell what it was fitted on: an encoder knows its categories, a scaler takes numbers, and so do
-most engines. The *kinds* are those of `duelrank.tables`. A step that takes anything tells nothing;
-the next step may, if it gets the same columns. A column that no step uses may hold any text, so it
-is a category. Numbers and booleans look the same here, and are called numbers.
+most engines. A vectorizer takes one column of text. The *kinds* are those of `duelrank.tables`. A
+step that takes anything tells nothing; the next step may, if it gets the same columns. A column
+that no step uses may hold any text, so it is a category. Numbers and booleans look the same here,
+and are called numbers.
 """
 
 from __future__ import annotations
@@ -40,6 +41,19 @@ def column_kinds(model: Any) -> Kinds:
         In the order of the columns.
     """
     return _kinds(model, [str(name) for name in getattr(model, "feature_names_in_", ())])
+
+
+def takes_texts(model: Any) -> bool:
+    """Tell whether a model takes one text per row, as a list or array of texts.
+
+    Parameters
+    ----------
+    model : fitted DuelRanker, or a pipeline or search that ends in one
+        A model that was fitted on a dataframe or on an array of columns takes these.
+    """
+    if any(hasattr(model, known) for known in ("n_features_in_", "feature_names_in_")):
+        return False
+    return _kinds(model, ["text"]) == {"text": "text"}
 
 
 def _kinds(step: Any, names: list[str]) -> Kinds:
@@ -109,6 +123,9 @@ def _agreed(names: list[str], kinds_by_step: Iterable[Kinds]) -> Kinds:
     for kinds in kinds_by_step:
         for name, kind in kinds.items():
             found[name] |= {kind} if kind else set()
+    for told in found.values():
+        if told == {"category", "text"}:  # text, some of which is known as a whole
+            told.remove("category")
     return {name: kinds.pop() if len(kinds) == 1 else None for name, kinds in found.items()}
 
 
@@ -157,7 +174,8 @@ def _kind_of(values: Iterable[Any]) -> str | None:
 def _kind_taken(step: Any) -> str | None:
     """Return the kind of all columns of an estimator that takes no other kind, or None."""
     # Engines have tags, by the protocol; classes of other packages may not have set theirs.
-    if not (isinstance(step, DuelEngine) or type(step).__module__.startswith("sklearn.")):
+    has_tags = type(step).__module__.startswith(("sklearn.", "duelrank."))
+    if not (isinstance(step, DuelEngine) or has_tags):
         return None
     if any(getattr(step, inner, None) is not None for inner in ("estimator", "estimators")):
         return None  # it takes what the estimator inside takes
@@ -166,5 +184,5 @@ def _kind_taken(step: Any) -> str | None:
     tags = get_tags(step)
     takes = tags.input_tags
     if takes.string and not takes.two_d_array:  # one text per row
-        return "category"
+        return "text"
     return None if tags.no_validation or takes.categorical or takes.string else "number"

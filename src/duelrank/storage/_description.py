@@ -6,7 +6,7 @@ The description is plain data: reading it imports no library and builds no model
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from duelrank.storage._archive import ModelFileError, read_archive
@@ -37,6 +37,10 @@ class ModelDescription:
         When the model was saved, in UTC.
     versions : dict of str to str
         Versions of the packages and of Python that saved the model.
+    training_data : dict of str to int, or None
+        What the file holds of the training data: "rows" is 1 if there are training rows in it, else
+        0; "terms" and "categories" are how many terms all vocabularies and how many categories all
+        encoders have together. None in files of older versions, which do not tell.
     """
 
     labels: list[Any]
@@ -49,6 +53,7 @@ class ModelDescription:
     facts: dict[str, Any]
     created: str
     versions: dict[str, str]
+    training_data: dict[str, int] | None = None
 
     @property
     def learned_from_lists(self) -> bool:
@@ -96,10 +101,14 @@ def parse_description(
 ) -> ModelDescription:
     """Check the description of an archive.
 
-    It needs every field: a new field must be optional here, or older files could not be read.
+    It needs every field that has no default. A new field must have one, or older files could not be
+    read.
     """
+    names = [
+        f.name for f in fields(ModelDescription) if f.default is MISSING or f.name in description
+    ]
     try:
-        known = ModelDescription(**{f.name: description[f.name] for f in fields(ModelDescription)})
+        known = ModelDescription(**{name: description[name] for name in names})
         correct = (
             isinstance(known.labels, list)
             and isinstance(known.facts, dict)
@@ -107,6 +116,8 @@ def parse_description(
             and isinstance(known.steps, list)
             and isinstance(known.columns, dict)
             and isinstance(known.versions, dict)
+            and isinstance(known.training_data, dict | None)
+            and all(isinstance(n, int) for n in (known.training_data or {}).values())
             and all(
                 isinstance(text, str)
                 for text in (

@@ -5,7 +5,8 @@ arrays and as many descriptions of the same attributes. Packed, the same attribu
 classifiers is one array: `pack` takes a list of objects and returns a *column*, a dictionary with a
 ``kind`` and plain arrays; `unpack` takes a column and returns the list. Attributes that are
 estimators, lists or dictionaries themselves are packed in the same way; other objects stay a list.
-A whole model is a column of one.
+A whole model is a column of one. A vocabulary, a dictionary of text to integers, becomes a column
+of its texts and a column of its integers.
 
 A column of a million equal values takes no more space than a column of one, so a file of a few
 bytes could ask for more objects than memory holds. `unpack` therefore knows how long every column
@@ -20,7 +21,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-from itertools import chain
+from collections.abc import Iterable
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -33,12 +35,15 @@ from duelrank.storage._checks import check_packed, check_tree, check_tree_predic
 from duelrank.storage._limits import MOST_OBJECTS, Allowance
 from duelrank.storage._names import dictionaries_in
 from duelrank.storage._sklearn_models import Tree, TreePredictor
+from duelrank.storage._texts import decode_texts, encode_texts
 
 PREDICTOR_ARRAYS = ("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")
 TREE_ARGUMENTS = ("n_features", "n_classes", "n_outputs")
 NEIGHBOUR_TREES = {"ball_tree": BallTree, "kd_tree": KDTree}
 # Lists of different items, such as the steps of a pipeline, are packed place by place up to here.
 SHORT_LIST = 16
+# So few texts take less space as JSON than as arrays.
+FEW_TEXTS = 16
 
 Column = dict[str, Any]
 
@@ -137,6 +142,20 @@ def _unpack_numbers(column: Column, length: int, allowance: Allowance) -> list[A
     return values.tolist() if column["python"] else list(values)
 
 
+def _pack_texts(objects: list[Any]) -> Column | None:
+    if len(objects) <= FEW_TEXTS or not _are_texts(objects):
+        return None
+    return encode_texts(objects)
+
+
+def _unpack_texts(column: Column, length: int, allowance: Allowance) -> list[Any]:
+    return list(decode_texts(column, length))
+
+
+def _are_texts(objects: Iterable[Any]) -> bool:
+    return all(type(o) is str for o in objects)
+
+
 def _pack_arrays(objects: list[Any]) -> Column | None:
     """Arrays of one type and one number of axes, laid end to end."""
     first = objects[0]
@@ -217,16 +236,60 @@ def _pack_lists(objects: list[Any]) -> Column | None:
 
 
 def _unpack_lists(column: Column, length: int, allowance: Allowance) -> list[Any]:
-    check_packed(_is_vector(column["lengths"], length, np.int64))
-    lengths = column["lengths"].tolist()
-    check_packed(all(n >= 0 for n in lengths))
+    lengths = _lengths(column, length)
     parts = iter(_unpack(column["items"], sum(lengths), allowance))
     lists = [[next(parts) for _ in range(n)] for n in lengths]
     return [tuple(part) for part in lists] if column["tuples"] else lists
 
 
+def _lengths(column: Column, length: int) -> list[int]:
+    """Return how many items each of the packed objects has."""
+    check_packed(_is_vector(column["lengths"], length, np.int64))
+    lengths: list[int] = column["lengths"].tolist()
+    check_packed(all(n >= 0 for n in lengths))
+    return lengths
+
+
 def _length(thing: Any) -> int:
     return len(thing) if isinstance(thing, (list, tuple)) else -1
+
+
+def _pack_sets(objects: list[Any]) -> Column | None:
+    """Sets of texts, which are sorted, so that the same sets become the same bytes."""
+    if not all(type(o) is set and _are_texts(o) for o in objects):
+        return None
+    return {"items": pack([sorted(o) for o in objects])}
+
+
+def _unpack_sets(column: Column, length: int, allowance: Allowance) -> list[Any]:
+    lists = _unpack(column["items"], length, allowance)
+    check_packed(all(type(part) is list and _are_texts(part) for part in lists))
+    return [set(part) for part in lists]
+
+
+def _pack_vocabularies(objects: list[Any]) -> Column | None:
+    """Dictionaries of many texts to numbers of one type, laid end to end."""
+    if not all(type(o) is dict for o in objects) or max(map(len, objects)) <= FEW_TEXTS:
+        return None
+    keys, values = list(chain(*objects)), list(chain(*(o.values() for o in objects)))
+    kind = type(values[0])
+    if not _are_texts(keys) or not issubclass(kind, (int, float, np.number)):
+        return None
+    if not all(type(value) is kind for value in values):
+        return None
+    lengths = np.array([len(o) for o in objects], dtype=np.int64)
+    return {"lengths": lengths, "keys": pack(keys), "values": pack(values)}
+
+
+def _unpack_vocabularies(column: Column, length: int, allowance: Allowance) -> list[Any]:
+    lengths = _lengths(column, length)
+    keys = _unpack(column["keys"], sum(lengths), allowance)
+    values = _unpack(column["values"], sum(lengths), allowance)
+    check_packed(_are_texts(keys))
+    pairs = zip(keys, values, strict=True)
+    vocabularies = [dict(islice(pairs, n)) for n in lengths]
+    check_packed([len(vocabulary) for vocabulary in vocabularies] == lengths)  # no text twice
+    return vocabularies
 
 
 def _pack_dicts(objects: list[Any]) -> Column | None:
@@ -347,6 +410,36 @@ def _unpack_tree_predictors(column: Column, length: int, allowance: Allowance) -
     return predictors
 
 
+def _pack_mixed(objects: list[Any]) -> Column | None:
+    """Objects of a few forms, such as texts and a NaN: those of each form together."""
+    numbers: dict[Any, int] = {}
+    forms = np.array([numbers.setdefault(_form(o), len(numbers)) for o in objects])
+    pays = len(numbers) < len(objects) or all(isinstance(o, np.ndarray) for o in objects)
+    if not 1 < len(numbers) <= SHORT_LIST or not pays:
+        return None
+    items = {
+        str(number): pack(
+            [o for o, form in zip(objects, forms.tolist(), strict=True) if form == number]
+        )
+        for number in numbers.values()
+    }
+    return {"forms": forms.astype(np.uint8), "items": items}
+
+
+def _form(thing: Any) -> Any:
+    """Return what objects must have in common, so that they can be packed together."""
+    return (thing.dtype, thing.ndim) if type(thing) is np.ndarray else type(thing)
+
+
+def _unpack_mixed(column: Column, length: int, allowance: Allowance) -> list[Any]:
+    forms, items = column["forms"], column["items"]
+    check_packed(_is_vector(forms, length, np.uint8))
+    counts = np.bincount(forms).tolist()
+    check_packed(isinstance(items, dict) and len(items) == len(counts))
+    parts = [iter(_unpack(items[str(i)], n, allowance)) for i, n in enumerate(counts)]
+    return [next(parts[form]) for form in forms.tolist()]
+
+
 def _unpack_objects(column: Column, length: int, allowance: Allowance) -> list[Any]:
     check_packed(isinstance(column["values"], list))
     return list(column["values"])
@@ -357,24 +450,32 @@ _KINDS = {
     "same": _pack_same,
     "optional": _pack_optional,
     "numbers": _pack_numbers,
+    "texts": _pack_texts,
     "arrays": _pack_arrays,
     "short_lists": _pack_short_lists,
     "lists": _pack_lists,
+    "sets": _pack_sets,
+    "vocabularies": _pack_vocabularies,
     "dicts": _pack_dicts,
     "trees": _pack_trees,
     "tree_predictors": _pack_tree_predictors,
     "estimators": _pack_estimators,
+    "mixed": _pack_mixed,
 }
 _UNPACKERS = {
     "same": _unpack_same,
     "optional": _unpack_optional,
     "numbers": _unpack_numbers,
+    "texts": _unpack_texts,
     "arrays": _unpack_arrays,
     "short_lists": _unpack_short_lists,
     "lists": _unpack_lists,
+    "sets": _unpack_sets,
+    "vocabularies": _unpack_vocabularies,
     "dicts": _unpack_dicts,
     "trees": _unpack_trees,
     "tree_predictors": _unpack_tree_predictors,
     "estimators": _unpack_estimators,
+    "mixed": _unpack_mixed,
     "objects": _unpack_objects,
 }

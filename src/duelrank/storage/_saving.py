@@ -13,9 +13,10 @@ from sklearn.pipeline import Pipeline
 
 from duelrank.storage import _versions
 from duelrank.storage._archive import write_archive
-from duelrank.storage._columns import column_kinds
+from duelrank.storage._columns import column_kinds, takes_texts
 from duelrank.storage._description import ModelDescription
 from duelrank.storage._skops import dump, ranker_inside
+from duelrank.storage._training_data import training_data, without_training_rows
 
 
 def save(
@@ -25,6 +26,7 @@ def save(
     columns: Mapping[str, str] | None = None,
     target: str | Sequence[str] | None = None,
     facts: Mapping[str, Any] | None = None,
+    training_rows: bool = True,
 ) -> None:
     """Save a fitted ranker to a file that can be opened without running what is in it.
 
@@ -36,15 +38,22 @@ def save(
         Where to; by convention with the ending ``.skops``. A file that is there is replaced when
         the new one is complete, and stays as it is if anything goes wrong.
     columns : mapping of str to str, default=None
-        Kinds of the input columns by name, for `describe` and for the command, which reads CSV
-        by them: "number", "boolean", "date" or "category". By default names and kinds are those
-        that the fitted model remembers, with None for a kind that it does not tell. It cannot
-        tell booleans from numbers, so name the kinds if there are columns of true and false.
+        Kinds of input columns by name, for `describe` and for the command, which reads CSV by
+        them: "number", "boolean", "date", "category" or "text". They are added to the names and
+        kinds that the fitted model remembers, and replace these where they differ. A kind that
+        the model does not tell is None. It cannot tell booleans from numbers, so name the kinds
+        of columns of true and false. For a model that was fitted on a list of texts, name the
+        column that holds them.
     target : str or sequence of str, default=None
         Name of the column with the labels, for `describe`; a sequence of names, also of one, if
         the columns held lists of labels, best first.
     facts : mapping, default=None
         Anything else worth remembering that JSON can hold, for `describe`.
+    training_rows : bool, default=True
+        Whether the file may hold training rows, where the model keeps them. If not, duels are
+        saved as coefficients of features, which takes more space and ranks alike up to rounding;
+        kernels and nearest neighbours cannot do without their rows, and are refused. The model
+        itself is not changed. Vocabularies, categories and labels are in the file either way.
 
     Examples
     --------
@@ -63,7 +72,11 @@ def save(
     >>> bool((same.predict_ranks(X) == ranker.predict_ranks(X)).all())
     True
     """
+    ranker_inside(model)
+    if not training_rows:
+        model = without_training_rows(model)
     ranker = ranker_inside(model)
+    kinds = _columns(model, columns or {})
     content, n_objects = dump(model)
     facts = dict(facts or {})
     if not (target is None or isinstance(target, str)):
@@ -73,17 +86,36 @@ def save(
         target = names[0] if names else None
     description = ModelDescription(
         labels=[_as_json(label) for label in ranker.classes_.tolist()],
-        engine=_on_one_line(ranker.duels_),
+        # Of an engine that chooses among others, the one that was chosen.
+        engine=_on_one_line(getattr(ranker.duels_, "engine_", ranker.duels_)),
         aggregation=ranker.aggregation,
         ties=ranker.ties,
         steps=_describe_steps(model),
-        columns=dict(columns) if columns is not None else column_kinds(model),
+        columns=kinds,
         target=target,
         facts=facts,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=_versions.installed_versions(),
+        training_data=training_data(model),
     )
     write_archive(path, content, asdict(description), n_objects)
+
+
+def _columns(model: Any, given: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the columns that a model takes and their kinds; those that are given count."""
+    found = column_kinds(model)
+    unknown = [name for name in given if name not in found]
+    if found and unknown:
+        raise ValueError(
+            f"columns must be columns that the model takes; it does not take "
+            f"{', '.join(map(repr, unknown))}."
+        )
+    if len(given) > 1 and takes_texts(model):
+        raise ValueError(
+            "columns must name the one column of texts that the model takes; got "
+            f"{', '.join(map(repr, given))}."
+        )
+    return {**found, **given}
 
 
 def _describe_steps(model: Any) -> list[str]:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
-from duelrank import duels, losses, scoring
+from duelrank import duels, losses, preprocessing, scoring
 from duelrank._sklearn import predictor_inside
 from duelrank.rankers import DuelRanker
 from duelrank.storage._archive import ModelFileError, UntrustedTypesError
@@ -19,7 +19,7 @@ from duelrank.storage._checks import check_model
 from duelrank.storage._names import public_name
 from duelrank.storage._packing import n_items, pack, unpack
 
-# Harmless types that skops does not trust by itself.
+# Harmless types that skops does not trust by itself; `_our_types` has the others of ours.
 TRUSTED = (
     "functools.partial",  # its function must be trusted too
     "pathlib.PosixPath",  # the path of a checkpoint, which loading does not read
@@ -154,10 +154,11 @@ def _import_skops() -> Any:
 
 
 def _our_types() -> list[str]:
-    """Name what a file may hold of ours: rankers, engines, and the scorers of a search."""
+    """Name what a file may hold of ours: rankers, engines, transformers, scorers of a search."""
     engines = (getattr(duels, name) for name in duels.__all__)
     kinds: list[Any] = [DuelRanker, duels.WithSquares]
     kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
+    kinds += [preprocessing.TextFeatures, preprocessing.VectorFeatures]
     kinds += [scoring.RankingScorer, scoring.TopKScorer]
     # What the scorers measure.
     kinds += [losses.kendall_distance, losses.kendall_tau, losses.kendall_tau_of_known_pairs]

@@ -1,0 +1,156 @@
+"""Checks of what turns texts into columns.
+
+A vectorizer writes the numbers that its vocabulary holds into a sparse matrix, as the numbers of
+columns, and neither it nor scipy looks whether these columns exist. Compiled code then reads memory
+that belongs to something else. Hashing divides by the number of columns, and zero ends the process.
+So all of them are checked. Errors are ValueErrors with one sentence.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from duelrank.preprocessing import TextFeatures, VectorFeatures
+from duelrank.rankers import DuelRanker
+
+MOST_COLUMNS = 2**31 - 1
+
+
+def check_vectorizer(step: Any) -> None:
+    """Check the vocabulary, the frequencies and the number of columns of a vectorizer.
+
+    Parameters
+    ----------
+    step : estimator
+        Any; one that makes no columns of texts passes.
+    """
+    if isinstance(step, (CountVectorizer, DictVectorizer)) and hasattr(step, "vocabulary_"):
+        # The features of records, and what a function of the user's makes of texts, may be no text.
+        may_hold_anything = isinstance(step, DictVectorizer) or callable(step.analyzer)
+        _check_vocabulary(step.vocabulary_, may_hold_anything)
+    if isinstance(step, (HashingVectorizer, FeatureHasher)):
+        _require(
+            _is_integer(step.n_features) and 1 <= step.n_features <= MOST_COLUMNS,
+            "a vectorizer hashes texts into a number of columns that cannot be",
+        )
+    if isinstance(step, TfidfTransformer) and "idf_" in vars(step):
+        _check_frequencies(step.idf_, getattr(step, "n_features_in_", None))
+    if isinstance(step, TfidfVectorizer) and "_tfidf" in vars(step):
+        _require(isinstance(step._tfidf, TfidfTransformer), "a vectorizer has no frequencies")
+        if "idf_" in vars(step._tfidf):
+            _check_frequencies(step._tfidf.idf_, len(step.vocabulary_))
+
+
+def check_columns(step: Any) -> None:
+    """Check that every step of a pipeline takes as many columns as the vectorizers before it make.
+
+    Parameters
+    ----------
+    step : estimator
+        Any; one that is neither a Pipeline nor a ColumnTransformer passes.
+    """
+    if isinstance(step, ColumnTransformer) and hasattr(step, "transformers_"):
+        for name, part, _ in step.transformers_:
+            place = step.output_indices_[name]
+            _check_count(columns_made(part), place.stop - place.start)
+    if isinstance(step, Pipeline):
+        steps = [part for _, part in step.steps if not _passes_on(part)]
+        for before, after in pairwise(steps):
+            made = columns_made(before)
+            _check_count(made, columns_taken(after))
+            if isinstance(after, DuelRanker) and hasattr(after, "duels_"):
+                _check_count(made, columns_taken(after.duels_))
+
+
+def columns_taken(step: Any) -> int | None:
+    """Return how many columns a step was fitted on; None if it does not tell."""
+    return getattr(step, "n_features_in_", None)
+
+
+def columns_made(step: Any) -> int | None:
+    """Return how many columns a fitted step makes; None if only its transform could tell.
+
+    Parameters
+    ----------
+    step : estimator or str
+        The step; "drop" makes none. A vectorizer is checked before it is asked.
+    """
+    check_vectorizer(step)
+    if isinstance(step, (CountVectorizer, DictVectorizer)):
+        return len(step.vocabulary_) if hasattr(step, "vocabulary_") else None
+    if isinstance(step, (HashingVectorizer, FeatureHasher)):
+        return int(step.n_features)
+    if isinstance(step, TextFeatures) and "words_" in vars(step):
+        return len(step.words_) + len(step.characters_)
+    if isinstance(step, VectorFeatures) and "mean_" in vars(step):
+        return len(step.mean_)
+    if isinstance(step, FeatureUnion):
+        made = [columns_made(part) for _, part in step.transformer_list]
+        return None if None in made else sum(n for n in made if n is not None)
+    if isinstance(step, ColumnTransformer):
+        places = getattr(step, "output_indices_", {}).values()
+        return max((place.stop for place in places), default=None)
+    if isinstance(step, Pipeline):
+        last = [part for _, part in step.steps if not _passes_on(part)][-1:]
+        return columns_made(last[0]) if last else None
+    if isinstance(step, OneToOneFeatureMixin):
+        return columns_taken(step)
+    return 0 if isinstance(step, str) and step == "drop" else None
+
+
+def _passes_on(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def _check_vocabulary(vocabulary: Any, may_hold_anything: bool) -> None:
+    """Check that terms are texts and have the numbers 0 to n − 1, each of them once."""
+    _require(isinstance(vocabulary, dict), "a vocabulary is no dictionary")
+    _require(
+        may_hold_anything or all(isinstance(term, str) for term in vocabulary),
+        "a vocabulary holds a term that is no text",
+    )
+    numbers = list(vocabulary.values())
+    _require(
+        all(map(_is_integer, numbers)) and sorted(numbers) == list(range(len(numbers))),
+        "the terms of a vocabulary are not numbered right",
+    )
+
+
+def _is_integer(number: Any) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+
+
+def _check_frequencies(idf: Any, n_columns: int | None) -> None:
+    _require(
+        isinstance(idf, np.ndarray)
+        and idf.dtype.kind == "f"
+        and idf.ndim == 1
+        and n_columns in (None, len(idf))
+        and bool(np.isfinite(idf).all()),
+        "the frequencies of a vocabulary do not fit its terms",
+    )
+
+
+def _check_count(made: int | None, taken: int | None) -> None:
+    _require(
+        made is None or taken is None or made == taken,
+        "a vectorizer makes other columns than the next step takes",
+    )
+
+
+def _require(correct: bool, sentence: str) -> None:
+    if not correct:
+        raise ValueError(sentence)

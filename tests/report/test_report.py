@@ -26,6 +26,7 @@ from duelrank import DuelRanker, pairs, predict_order
 from duelrank._choices import AGGREGATIONS, TIES
 from duelrank.posteriors import diagnose
 from duelrank.report import render_report, write_report
+from duelrank.report._hardness import in_words
 from duelrank.report._text import LONGEST, as_json, foreign, plain
 from duelrank.scoring import top_k_scorer
 
@@ -44,15 +45,18 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.tags, self.words, self.scripts, self.attributes = [], [], [], []
-        self._in = []
+        self.elements = []
+        self._in, self._glued = [], False
         self.feed(text)
         self.close()
         self.data = json.loads(self.scripts[0])
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
+        self.elements.append((tag, attributes))
         self.attributes += [(tag, name, value) for name, value in attributes]
-        if tag not in ("meta", "input"):
+        self._glued = tag == "wbr"
+        if tag not in ("meta", "input", "wbr"):
             self._in.append(tag)
 
     def handle_endtag(self, tag):
@@ -65,6 +69,9 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self._in and self._in[-1] == "script":
             self.scripts.append(data)
+        elif self._glued:
+            self.words[-1] += data
+            self._glued = False
         elif not self._in or self._in[-1] != "style":
             self.words.append(data)
 
@@ -148,7 +155,7 @@ def test_summaries_are_those_of_the_library(ranker, digit_halves, page):
     first, second = pairs(10)
     for duel in diagnosis.hardest(10).tolist():
         told = (
-            rf" {first[duel]} or {second[duel]} {diagnosis.error[duel]:.1%} "
+            rf" {first[duel]} or {second[duel]} told apart easily {diagnosis.error[duel]:.1%} "
             rf"{diagnosis.error_low[duel]:.1%} to {diagnosis.error_high[duel]:.1%} "
             rf"{diagnosis.n_points[duel]} "
         )
@@ -156,6 +163,157 @@ def test_summaries_are_those_of_the_library(ranker, digit_halves, page):
         exponent = diagnosis.noise_exponent[duel]
         error = diagnosis.noise_exponent_standard_error[duel]
         assert f" {exponent:.2g} ± {error:.2f} " in page.text
+
+
+def test_a_full_bar_is_all_rows(ranker, digit_halves, page):
+    _, _, X, y = digit_halves
+    diagnosis = diagnose(ranker, X, y)
+    shown = diagnosis.hardest(10)
+    widths = [dict(a)["width"] for tag, a in page.elements if ("class", "part hard") in a]
+    assert widths[:10] == [f"{100 * error:.1f}" for error in diagnosis.error[shown]]
+    assert float(widths[0]) < 50
+    marks = [dict(a) for tag, a in page.elements if tag == "line" and ("class", "mark") in a]
+    assert [(mark["x1"], mark["x2"]) for mark in marks] == [("50.0", "50.0")] * len(widths)
+    assert "A full bar is 100%; the mark in its middle is a coin toss." in page.text
+
+
+def test_hard_duels_are_told_in_words():
+    assert [in_words(error, 10) for error in (0, 0.05, 0.06, 0.24, 0.25, 1)] == [
+        "told apart easily",
+        "told apart easily",
+        "hard to tell apart",
+        "hard to tell apart",
+        "often a coin toss",
+        "often a coin toss",
+    ]
+    assert in_words(0, 9) == in_words(np.nan, 0) == "too few rows to tell"
+
+
+def test_duels_are_counted_in_words(rng):
+    """Three labels: two that nobody can tell apart, and one far away; a fourth has few rows."""
+    codes = np.repeat([0, 1, 2, 3], [100, 100, 100, 4])
+    X = np.array([[0.0], [0.0], [20.0], [90.0]])[codes] + rng.normal(size=(304, 1))
+    y = np.array(["here", "here too", "there", "rare"])[codes]
+    ranker = DuelRanker(random_state=0).fit(X, y)
+    kept = codes < 3
+    page = Page(render_report(ranker, X[kept], y[kept]))
+    assert "here or here too often a coin toss" in page.text
+    told = "told apart easily, none is hard to tell apart, and 1 is often a coin toss."
+    assert f"Of 6 pairs of labels, 5 are {told} Pairs" in page.text
+    few = np.flatnonzero(codes == 2)[:3]
+    page = Page(render_report(ranker, X[few], y[few]))
+    assert "No two labels have 10 rows: too few to tell how hard they are." in page.text
+    page = Page(render_report(ranker, X[codes == 2], y[codes == 2]))
+    assert "All 3 pairs of labels are told apart easily. 3 more pairs had fewer" in page.text
+
+
+def test_noise_figures_are_folded_away(page, digit_halves, ranker):
+    text = render_report(ranker, *digit_halves[2:])
+    section = re.search(r'<section id="noise".*?</section>', text, re.DOTALL)[0]
+    before, inside = section.split("<details>")
+    assert "exponent" not in before
+    assert "svg" not in before
+    assert "Noise exponent α" in inside
+    assert inside.count('<svg class="figure"') == 2
+    assert inside.rstrip().endswith("</details>\n</section>")
+
+
+@pytest.mark.parametrize(
+    ("sharpness", "verdict"),
+    [
+        (1, "percentages of duels mean about what they say"),
+        (0.05, "right more often than their percentages say"),
+        (20, "surer than they should be"),
+    ],
+)
+def test_it_is_said_whether_to_trust_percentages(rng, sharpness, verdict):
+    codes = rng.integers(3, size=1200)
+    X = np.array([[-1.0], [0.0], [1.0]])[codes] + rng.normal(scale=0.7, size=(1200, 1))
+    ranker = DuelRanker(random_state=0).fit(X[::2], codes[::2])
+    for name in ("coef_", "intercept_"):
+        setattr(ranker.duels_, name, sharpness * getattr(ranker.duels_, name))
+    assert verdict in Page(render_report(ranker, X[1::2], codes[1::2])).text
+
+
+@pytest.fixture(scope="module")
+def twenty():
+    """A model and points of twenty labels; many of the first ones are taken for each other."""
+    rng = np.random.default_rng(5)
+    codes = rng.integers(20, size=2000)
+    centres = 4 * rng.normal(size=(20, 3))
+    centres[:4] = centres[0] + rng.normal(size=(4, 3))
+    X = centres[codes] + rng.normal(size=(2000, 3))
+    y = np.array([f"label_number_{code:02}" for code in range(20)])[codes]
+    return DuelRanker(random_state=0).fit(X[::2], y[::2]), X[1::2], y[1::2]
+
+
+def section_of(text, anchor):
+    return re.search(rf'<section id="{anchor}".*?</section>', text, re.DOTALL)[0]
+
+
+def names_in(markup):
+    return re.findall("<bdi>(.*?)</bdi>", markup.replace("<wbr>", ""))
+
+
+def test_of_many_labels_the_hardest_duels_come_first(twenty):
+    ranker, X, y = twenty
+    section = section_of(render_report(ranker, X, y), "pairs")
+    shown, more, whole = section.split("<details>")
+    diagnosis = diagnose(ranker, X, y)
+    duels = diagnosis.hardest(50)
+    first, second = (ranker.classes_[codes] for codes in pairs(20))
+    both = [name for duel in duels.tolist() for name in (first[duel], second[duel])]
+    n_wrong = int((diagnosis.error[duels] > 0).sum())
+    assert 10 < n_wrong < 50
+    assert names_in(shown) == both[:20]
+    assert f"<summary>The next {n_wrong - 10} duels</summary>" in more
+    folded, matrix = more.split("</details>")
+    assert names_in(folded) == both[20 : 2 * n_wrong]
+    ten = list(dict.fromkeys(both))[:10]
+    assert names_in(matrix) == ten * 2  # and once more in the key
+    assert "The other 10 labels are not shown." in matrix
+    codes = np.searchsorted(ranker.classes_, ten)
+    errors = np.full((20, 20), np.nan)
+    errors[pairs(20)] = errors.T[pairs(20)] = diagnosis.error
+    cells = re.findall('<td class="e[0-5]">(.*?)</td>', matrix)
+    expected = errors[np.ix_(codes, codes)]
+    assert cells == [f"{100 * error:.0f}" for error in expected[~np.isnan(expected)]]
+    assert "<summary>All 20 labels against each other</summary>" in whole
+    assert names_in(whole) == ranker.classes_.tolist()
+    assert whole.count("<td class") == 400
+
+
+def test_of_many_labels_ten_are_shown_and_all_are_folded_away(twenty):
+    ranker, X, y = twenty
+    text = render_report(ranker, X, y)
+    shown, folded = section_of(text, "labels").split("<details>")
+    assert "The 10 labels that are missed most in their own rows." in shown
+    assert names_in(folded) == ranker.classes_.tolist()
+    missed = ranker.predict(X) != y
+    shares = {label: missed[y == label].mean() for label in ranker.classes_}
+    assert set(names_in(shown)[:4]) == set(sorted(shares, key=shares.get)[-4:])
+    assert len(names_in(shown)) == 10
+    shown, folded = section_of(text, "top-k").split("<details>")
+    dots = [markup.count('<circle class="dot ours"') for markup in (shown, folded)]
+    assert dots == [10, 20]
+    text = render_report(ranker, X)
+    shown, folded = section_of(text, "labels").split("<details>")
+    labels, times = np.unique(ranker.predict(X), return_counts=True)
+    assert names_in(shown)[0] == labels[times.argmax()]
+    assert "ranked first most often" in shown
+
+
+def test_whole_matrices_of_very_many_labels_are_left_out(rng):
+    codes = np.repeat(np.arange(101), 2)
+    X = 3 * rng.normal(size=(101, 4))[codes] + rng.normal(size=(202, 4))
+    text = render_report(DuelRanker(random_state=0).fit(X, codes), X, codes)
+    assert text.count('<table class="matrix') == 1
+    assert "The other 91 labels are not shown." in text
+
+
+def test_percent_is_written_in_one_way(page):
+    assert re.search(r"\d%", page.text)
+    assert not re.search(r"\d[ \u00a0\u202f]%", page.text)
 
 
 def test_the_baseline_ranks_by_frequency(iris):
@@ -353,13 +511,27 @@ def test_foreign_text_survives_html_and_json(text):
     assert 1 <= len(shown) <= LONGEST
     markup = foreign(text)
     assert markup.startswith("<bdi>")
-    inside = markup[len("<bdi>") : -len("</bdi>")]
+    inside = markup[len("<bdi>") : -len("</bdi>")].replace("_<wbr>", "_")
     assert not re.search("[<>\"']", inside)
     assert html.unescape(inside) == shown
     written = as_json(shown)
     assert written.isascii()
     assert not re.search("[<>&]", written)
     assert json.loads(written) == shown
+
+
+def test_labels_break_behind_underscores_only():
+    assert foreign("card_not__working") == "<bdi>card_<wbr>not__<wbr>working</bdi>"
+    assert foreign("_a_") == "<bdi>_a_</bdi>"
+    assert foreign("a_<b>_&") == "<bdi>a_<wbr>&lt;b&gt;_<wbr>&amp;</bdi>"
+    assert foreign("two words") == "<bdi>two words</bdi>"
+
+
+def test_the_title_of_the_window_has_no_markup(iris):
+    X, y = iris
+    text = render_report(DuelRanker(random_state=0).fit(X, y), X[:9], title="my_<b>_title")
+    assert "<title>my_&lt;b&gt;_title</title>" in text
+    assert "<h1><bdi>my_<wbr>&lt;b&gt;_<wbr>title</bdi></h1>" in text
 
 
 def test_old_report_stays_until_the_new_one_is_whole(iris, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ The path from a model to a page, with the file that walks each step:
 
 - `_facts`: the tournaments of all rows become counts (*facts*), batch by batch;
 - `_points`: the tournaments of the rows that can be browsed become bytes, as few as possible;
+- `_words`: the texts of these rows become parts, with the words marked that spoke;
 - `_figures`, `_markup`, `_sections`, `_hardness`: facts become SVG and HTML; `_rules` has the
   sentences about aggregations and ties;
 - `_text`: labels and names of the user become text that a browser never reads as markup;

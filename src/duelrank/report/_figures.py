@@ -145,10 +145,11 @@ def scatter(title: str, points: Sequence[tuple[float, float]], x_label: str, y_l
         return HEIGHT - BOTTOM - share / end * (HEIGHT - TOP - BOTTOM - 14)
 
     parts = [_text(6, TOP, y_label, "start")]
-    for level in (step * number for number in range(6)):
+    for number in range(6):
+        level = step * number
         parts.append(_grid_line(y(level), f"{level:.{decimals}%}"))
-        # In the corner the names of both axes meet.
-        anchor = "middle" if level > 0 else "start"
+        # In the corner the names of both axes meet, and the last name must not stick out.
+        anchor = "start" if number == 0 else "end" if number == 5 else "middle"
         parts.append(_text(x(level), HEIGHT - BOTTOM + 18, f"{level:.{decimals}%}", anchor))
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_label, "middle"))
     parts.append(
@@ -159,13 +160,22 @@ def scatter(title: str, points: Sequence[tuple[float, float]], x_label: str, y_l
     return _figure(title, parts)
 
 
-def meter(share: float, style: str = "") -> str:
-    """Draw a share as a small bar for a table; its number stands beside it."""
+def meter(share: float, style: str = "", *, mark: float | None = None) -> str:
+    """Draw a share as a small bar for a table; its number stands beside it.
+
+    A full bar is 100%, as everywhere on the page; a mark may show another share to compare with.
+    """
     width = 100 * min(max(share, 0.0), 1.0)
+    parts = [
+        '<rect class="rest" width="100" height="8"/>',
+        f'<rect class="part {style}" width="{width:.1f}" height="8"/>',
+    ]
+    if mark is not None:
+        at = 100 * mark
+        parts.append(f'<line class="mark" x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="8"/>')
     return (
         '<svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="rest" width="100" height="8"/>'
-        f'<rect class="part {style}" width="{width:.1f}" height="8"/></svg>'
+        f"{''.join(parts)}</svg>"
     )
 
 

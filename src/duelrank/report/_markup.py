@@ -47,6 +47,11 @@ def table_of(
     )
 
 
+def folded(summary: str, body: str) -> str:
+    """Return what is shown on demand."""
+    return f"<details><summary>{summary}</summary>{body}</details>"
+
+
 def _tagged(tag: str, cell: Cell, attributes: str) -> str:
     style = f' class="{cell.style}"' if cell.style else ""
     return f"<{tag}{style}{attributes}>{cell.html}</{tag}>"

@@ -28,7 +28,8 @@ from duelrank.report._facts import Facts, gather
 from duelrank.report._markup import Section
 from duelrank.report._points import bytes_per_point, encode, small_integers
 from duelrank.report._rules import RANKED_BY, TIES_BY
-from duelrank.report._text import LONGEST, as_json, count, foreign, plain
+from duelrank.report._text import LONGEST, as_json, count, escaped, foreign, plain
+from duelrank.report._words import MarkedText, marked_texts
 
 MOST_BYTES = 1_950_000
 NOTES_BYTES = 10_000  # for sentences that are written when it is known which rows fit
@@ -137,8 +138,12 @@ def render_report(
     title = "Label rankings" if title is None else title
     sections = _all_sections(facts, job)
     bare = _page(title, facts, job, sections, browsed[:0])
-    rows = _that_fit(drawn, job, MOST_BYTES - NOTES_BYTES - len(bare.encode()))
-    return _page(title, facts, job, sections, rows, np.searchsorted(browsed, rows))
+    texts = marked_texts(job.model, job.table, browsed)
+    room = MOST_BYTES - NOTES_BYTES - len(bare.encode())
+    rows = _that_fit(drawn, job, _bytes_of_texts(texts, browsed, drawn), room)
+    packed = np.searchsorted(browsed, rows)
+    shown = None if texts is None else [texts[row] for row in packed.tolist()]
+    return _page(title, facts, job, sections, rows, packed, shown)
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,7 @@ class _Job:
 
     model: Any
     ranker: DuelRanker
+    table: Any  # the points as the model takes them; X is what the ranker sees
     X: Any
     codes: NDArray[np.intp] | None
     y: Any
@@ -163,7 +169,8 @@ class _Job:
 def _check(model: Any, X: Any, y: Any, names: Any, row_numbers: Any) -> _Job:
     if hasattr(model, "fit"):
         check_is_fitted(model)
-    ranker, X = unwrap(model, as_indexable(X))
+    table = as_indexable(X)
+    ranker, X = unwrap(model, table)
     if not isinstance(ranker, DuelRanker):
         raise TypeError(
             "model must be a fitted DuelRanker, or a pipeline or search that ends in one; "
@@ -188,6 +195,7 @@ def _check(model: Any, X: Any, y: Any, names: Any, row_numbers: Any) -> _Job:
     return _Job(
         model=model,
         ranker=ranker,
+        table=table,
         X=X,
         codes=codes,
         y=y,
@@ -217,9 +225,19 @@ def _draw(rng: np.random.RandomState, job: _Job) -> NDArray[np.intp]:
     return rng.permutation(job.X.shape[0])[:most]
 
 
-def _that_fit(drawn: NDArray[np.intp], job: _Job, room: int) -> NDArray[np.intp]:
+def _bytes_of_texts(texts: Any, browsed: NDArray[np.intp], drawn: NDArray[np.intp]) -> Any:
+    """Return how much room the texts of the rows drawn take."""
+    if texts is None:
+        return 0
+    return np.array([len(as_json(texts[i])) + 1 for i in np.searchsorted(browsed, drawn).tolist()])
+
+
+def _that_fit(
+    drawn: NDArray[np.intp], job: _Job, bytes_of_texts: Any, room: int
+) -> NDArray[np.intp]:
     """Return, in increasing order, the first rows drawn that there is room for, at least one."""
     costs = np.full(len(drawn), bytes_per_point(len(job.labels), job.has_posteriors))
+    costs += bytes_of_texts
     if job.names is not None:
         costs += np.array([len(as_json(job.names[row])) + 1 for row in drawn.tolist()])
     n_fitting = int(np.searchsorted(np.cumsum(costs), room, side="right"))
@@ -250,6 +268,7 @@ def _page(
     sections: Sequence[Section],
     rows: NDArray[np.intp],
     packed: NDArray[np.intp] | None = None,
+    texts: list[list[MarkedText]] | None = None,
 ) -> str:
     """Put the page together, with these rows to browse."""
     style, script = _part("page.css"), _part("page.js")
@@ -258,7 +277,7 @@ def _page(
     links.append((notes.anchor, notes.heading))
     return _fill(
         _part("page.html"),
-        title=foreign(title).removeprefix("<bdi>").removesuffix("</bdi>"),
+        title=escaped(title),
         heading=foreign(title),
         version=__version__,
         style=style,
@@ -270,7 +289,7 @@ def _page(
         sections="".join(section.html() for section in sections),
         browsing=_browsing(facts, len(rows)),
         notes=notes.html(),
-        data=as_json(_data(facts, job, rows, rows[:0] if packed is None else packed)),
+        data=as_json(_data(facts, job, rows, rows[:0] if packed is None else packed, texts)),
     )
 
 
@@ -284,7 +303,11 @@ def _browsing(facts: Facts, n_browsed: int) -> str:
 
 
 def _data(
-    facts: Facts, job: _Job, rows: NDArray[np.intp], packed: NDArray[np.intp]
+    facts: Facts,
+    job: _Job,
+    rows: NDArray[np.intp],
+    packed: NDArray[np.intp],
+    texts: list[list[MarkedText]] | None,
 ) -> dict[str, Any]:
     """Return what the script reads."""
     numbers = facts.points[packed].encoded()
@@ -301,6 +324,7 @@ def _data(
     return {
         "classes": job.labels,
         "names": None if job.names is None else [job.names[row] for row in rows.tolist()],
+        "texts": texts,
         "hasProbabilities": job.has_posteriors,
         "resolution": f"{RANKED_BY[job.ranker.aggregation]} {TIES_BY[job.ranker.ties]}",
         "fields": numbers,

@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from duelrank._intervals import wilson_interval
 from duelrank.rankers import DuelRanker
 from duelrank.report import _figures as figures
 from duelrank.report._facts import Facts
-from duelrank.report._markup import Cell, Section, table_of
+from duelrank.report._markup import Cell, Section, folded, table_of
 from duelrank.report._points import DUELLING, LISTED
 from duelrank.report._rules import RANKED_BY, TIES_BY
 from duelrank.report._text import count, counted, foreign, percent, preformatted
 
-LONGEST_TABLE = 15  # labels, above which their table is folded away
+# Up to so many labels or places are all shown; of more the first ten, and all folded away.
+MOST_SHOWN, FIRST_SHOWN = 15, 10
 CURVE_PLACES = 100
 CYCLES_SHOWN = 8
 CYCLE_NAMES = 6
@@ -55,8 +58,9 @@ def glance(facts: Facts, model: Any, ranker: DuelRanker) -> Section:
         cards.append(("Its mean place", f"{facts.place.mean():.2f}", ""))
     if facts.n_classes > 2:
         cards.append(("Rows with a cycle", percent(float(facts.cyclic.mean())), ""))
-    engine = type(ranker.duels_).__name__
-    inner = getattr(ranker.duels_, "estimator", None)
+    duels = getattr(ranker.duels_, "engine_", ranker.duels_)  # of AutoDuels, the one it chose
+    engine = type(duels).__name__
+    inner = getattr(duels, "estimator", None)
     cards.append(("Duels fought by", engine if inner is None else type(inner).__name__, "words"))
     body = "".join(
         f'<div class="{style}"><dt>{name}</dt><dd>{foreign(value)}</dd></div>'
@@ -68,10 +72,7 @@ def glance(facts: Facts, model: Any, ranker: DuelRanker) -> Section:
             '<p class="note">Accuracies say how the model will do only if it was not fitted on '
             "these rows.</p>"
         )
-    parts.append(
-        "<details><summary>The model and its parameters</summary>"
-        f"<pre>{preformatted(repr(model))}</pre></details>"
-    )
+    parts.append(folded("The model and its parameters", f"<pre>{preformatted(repr(model))}</pre>"))
     return Section("glance", "At a glance", "\n".join(parts))
 
 
@@ -105,26 +106,22 @@ def labels(facts: Facts, names: Sequence[str]) -> Section:
         for code, name in enumerate(names)
     ]
     table = table_of(head, body, "How every label fares, in rows or shares of rows.")
-    if facts.n_classes > LONGEST_TABLE:
-        table = (
-            f"<details><summary>Table of all {count(len(names))} labels</summary>{table}</details>"
-        )
+    if facts.n_classes > MOST_SHOWN:
+        codes, which = _first_labels(facts, ranked_first)
+        first = table_of(head, [body[code] for code in codes], f"The {len(codes)} labels {which}.")
+        table = first + folded(f"All {count(len(names))} labels", table)
     return Section("labels", "Labels", table)
 
 
 def top_k(facts: Facts) -> Section:
     """Show how often the right label is among the first k."""
-    places = range(1, min(facts.n_classes, CURVE_PLACES) + 1)
-    ours = [facts.accuracy(k) for k in places]
-    theirs = [facts.accuracy_by_frequency(k) for k in places]
-    figure = figures.curves(
-        "Share of rows whose right label is among the first k, over k",
-        [("theirs", "by frequency", theirs), ("ours", "this model", ours)],
-        "k, the number of labels suggested",
-    )
+    last = min(facts.n_classes, CURVE_PLACES)
+    first = last if last <= MOST_SHOWN else FIRST_SHOWN
+    ours = [facts.accuracy(k) for k in range(1, last + 1)]
+    theirs = [facts.accuracy_by_frequency(k) for k in range(1, last + 1)]
     rows = [
         [Cell(str(k), "number"), Cell(percent(a), "number"), Cell(percent(b), "number")]
-        for k, a, b in zip(places, ours, theirs, strict=True)
+        for k, (a, b) in enumerate(zip(ours, theirs, strict=True), start=1)
     ]
     head = [Cell("k", "number"), Cell("This model", "number"), Cell("By frequency", "number")]
     few = [k for k in (1, 2, 3, 5, 10, 20, 50) if k < facts.n_classes][:5]
@@ -134,10 +131,11 @@ def top_k(facts: Facts) -> Section:
     )
     if len(rows) > len(shown):
         every = table_of(head, rows, "Every k.", stack=False)
-        table += f"<details><summary>All k</summary>{every}</details>"
+        whole = "" if first == last else f"<figure>{_curves(ours, theirs)}</figure>"
+        table += folded("All k", whole + every)
     body = (
-        '<div class="side"><figure>'
-        f'{figure}<figcaption><ul class="legend">'
+        f'<div class="side"><figure>{_curves(ours[:first], theirs[:first])}'
+        '<figcaption><ul class="legend">'
         f"{_legend('ours', 'this model')}"
         f"{_legend('theirs', 'one ranking for all: labels by their frequency in these rows')}"
         f"</ul></figcaption></figure><div>{table}</div></div>"
@@ -224,6 +222,28 @@ def notes(facts: Facts, has_posteriors: bool, n_browsed: int, clipped: bool) -> 
         items.append("Very long labels and names end in “…”.")
     body = "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
     return Section("notes", "Reading this page", body)
+
+
+def _first_labels(facts: Facts, ranked_first: NDArray[np.intp]) -> tuple[list[int], str]:
+    """Return the labels to show first, and in words which ones these are."""
+    if facts.codes is None or facts.place is None:
+        order = np.argsort(-ranked_first, kind="stable")
+        return order[:FIRST_SHOWN].tolist(), "that are ranked first most often"
+    rows = np.bincount(facts.codes, minlength=facts.n_classes)
+    missed = np.bincount(facts.codes[facts.place > 1], minlength=facts.n_classes)
+    seen = np.flatnonzero(rows)
+    # As in the hardest duels, so that a label with a handful of rows is not first by chance.
+    at_least, _ = wilson_interval(missed[seen] / rows[seen], rows[seen].astype(np.float64))
+    order = seen[np.argsort(-at_least, kind="stable")]
+    return order[:FIRST_SHOWN].tolist(), "that are missed most in their own rows"
+
+
+def _curves(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    return figures.curves(
+        "Share of rows whose right label is among the first k, over k",
+        [("theirs", "by frequency", theirs), ("ours", "this model", ours)],
+        "k, the number of labels suggested",
+    )
 
 
 def _legend(style: str, words: str) -> str:

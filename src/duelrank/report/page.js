@@ -51,8 +51,10 @@
     made.append(...children);
     return made;
   };
-  const foreign = (text) => element("bdi", {}, text);
   const joined = (parts, glue) => parts.flatMap((part, i) => (i ? [glue, part] : [part]));
+  // Labels may break behind their underscores, as in the rest of the page.
+  const foreign = (text) =>
+    element("bdi", {}, ...joined(text.match(/_*[^_]+_*|_+/g) || [], null).map((part) => part ?? element("wbr")));
 
   const FILTERS = [["all", "all points", () => true]];
   if (hasTruth)
@@ -172,8 +174,20 @@
       parts.push(element("p", {}, "Its label, ", foreign(truthOf(point)),
         place === 1 ? ", is ranked first." : `, is in place ${place} of ${data.classes.length}.`));
     }
-    parts.push(ranking(point), ...furtherPlaces(point), ...agreement(point), tournament(point));
+    parts.push(...texts(point), ranking(point), ...furtherPlaces(point), ...agreement(point), tournament(point));
     byId("point").replaceChildren(...parts);
+  };
+
+  // A word that spoke for the first label is underlined, one that spoke for the second is dotted.
+  const texts = (point) => {
+    if (!data.texts || data.texts[point].length === 0) return [];
+    const made = data.texts[point].map(([column, parts]) => element("p", { class: "words", dir: "auto" },
+      element("span", { class: "note" }, foreign(column), ": "),
+      ...parts.map(([text, level]) => (level === 0 ? text
+        : element("mark", { class: `${level > 0 ? "for" : "against"} level${Math.abs(level)}` }, text)))));
+    made.push(element("p", { class: "note" }, element("mark", { class: "for level2" }, "Marked words"), " spoke for ", foreign(labelAt(point, 0)),
+      " in its duel with the next label, ", element("mark", { class: "against level2" }, "words marked like this"), " for ", foreign(labelAt(point, 1)), "."));
+    return made;
   };
 
   const ranking = (point) => {

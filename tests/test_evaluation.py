@@ -1,5 +1,7 @@
 """What `duelrank evaluate` computes."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -9,8 +11,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from duelrank import DuelRanker
-from duelrank.evaluation import RareLabelError, baselines, evaluate, rare_labels
+from duelrank import AutoDuels, DuelRanker, LogisticDuels
+from duelrank.evaluation import BASELINES, RareLabelError, baselines, evaluate, rare_labels
 from duelrank.rankings import ranks_from_choices
 
 X, Y = load_iris(return_X_y=True)
@@ -52,10 +54,65 @@ def test_labels_that_were_not_seen_count_as_wrong():
 
 def test_steps_are_counted():
     steps = []
-    rankers = {"duels": DuelRanker(random_state=0), **baselines()}
+    rankers = {"duels": DuelRanker(random_state=0), **baselines(["multinomial", "majority"])}
     results = evaluate(rankers, X, Y, folds=2, top=1, on_step=lambda: steps.append(1))
     assert len(steps) == 2 * 3
-    assert [result.name for result in results] == ["duels", "multinomial", "one-vs-rest"]
+    assert [result.name for result in results] == ["duels", "multinomial", "majority"]
+    assert results[2].accuracies[0] == pytest.approx(1 / 3)
+
+
+def test_baselines_suit_the_features():
+    on_tables = ["multinomial", "one-vs-rest", "forest", "boosting", "majority"]
+    assert list(baselines()) == on_tables
+    assert list(baselines(on_text=True)) == ["multinomial", "one-vs-rest", "linear-svc", "majority"]
+    assert list(baselines(["forest", "multinomial"])) == ["multinomial", "forest"]
+    assert baselines([]) == {}
+    assert baselines(on_text=True)["multinomial"].C == 10
+    assert baselines(on_text=True, C=2.0)["linear-svc"].C == 2
+    with pytest.raises(ValueError, match=r"names must be some of multinomial, .*; got 'svm'"):
+        baselines(["svm"])
+
+
+def test_every_baseline_ranks():
+    results = evaluate(baselines(BASELINES, random_state=0), X, Y, folds=2, top=2)
+    assert [result.name for result in results] == list(BASELINES)
+    assert all(result.accuracies[1] > 0.6 for result in results)
+    assert all(np.isnan(result.peak_bytes) or result.peak_bytes > 1e6 for result in results)
+
+
+def test_baselines_take_labels_of_few_rows():
+    y = np.arange(300) % 50
+    results = evaluate(baselines(random_state=0), np.vstack([X, X]), y, folds=2, top=2)
+    assert len(results) == 5
+
+
+def test_memory_is_not_told_where_it_cannot_be_counted(monkeypatch, tmp_path):
+    monkeypatch.setattr("duelrank.evaluation.LINUX_PEAK", tmp_path / "no" / "such")
+    (result,) = evaluate(baselines(["majority"]), X, Y, folds=2, top=2)
+    assert np.isnan(result.peak_bytes)
+
+
+def test_preprocessing_is_shared_and_fitted_on_training_rows_only():
+    class Counted(StandardScaler):
+        fits: ClassVar[list[int]] = []
+
+        def fit(self, X, y=None, sample_weight=None):
+            Counted.fits.append(len(X))
+            return super().fit(X, y)
+
+    rankers = {"a": LogisticRegression(), "b": LogisticRegression()}
+    shared = evaluate(rankers, X, Y, preprocessing=Counted(), folds=3, top=2, random_state=0)
+    assert Counted.fits == [100, 100, 100]
+    alone = make_pipeline(StandardScaler(), LogisticRegression())
+    (expected,) = evaluate({"a": alone}, X, Y, folds=3, top=2, random_state=0)
+    for result in shared:
+        np.testing.assert_array_equal(result.accuracies, expected.accuracies)
+
+
+def test_the_engines_that_were_chosen_are_told():
+    ranker = DuelRanker(AutoDuels({"linear": LogisticDuels()}), random_state=0)
+    (result,) = evaluate({"duels": ranker}, X, Y, folds=2, top=1, random_state=0)
+    assert result.chosen == ("linear", "linear")
 
 
 def test_rare_labels():

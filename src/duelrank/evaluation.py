@@ -1,9 +1,10 @@
 """How well duels rank some data, next to other classifiers.
 
 `evaluate` fits rankers side by side, by cross-validation or on a given test set, and measures for
-each of them the top-k accuracies, the share of points whose duels contain a cycle, and the times
-to fit and to rank. `baselines` are the rankers to compare duels with: multinomial logistic
-regression, which is the paper's baseline, and one logistic regression per label.
+each of them the top-k accuracies, the share of points whose duels contain a cycle, the times to fit
+and to rank, and the memory. `baselines` are the rankers to compare duels with, what people would
+use instead: logistic regression, multinomial (the paper's baseline) and one per label, linear
+support vectors on text, forests and boosting on tables, and the labels by their frequency.
 
 >>> from sklearn.datasets import load_iris
 >>> from duelrank import DuelRanker
@@ -19,23 +20,31 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_consistent_length
 
+from duelrank._batches import margin_batches
+from duelrank._choices import BASELINES
 from duelrank._sklearn import as_indexable, take_rows, unwrap
 from duelrank.predictions import predict_ranks
 from duelrank.rankers import DuelRanker
 from duelrank.rankings import check_k
 
-__all__ = ["RareLabelError", "Result", "baselines", "evaluate", "rare_labels"]
+__all__ = ["BASELINES", "RareLabelError", "Result", "baselines", "evaluate", "rare_labels"]
+
+LINUX_STATUS, LINUX_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class RareLabelError(ValueError):
@@ -57,7 +66,14 @@ class Result:
     cycle_share : float
         Share of test points whose duels contain a cycle; NaN for rankers without duels.
     fit_seconds, rank_seconds : float
-        Mean times to fit a fold and to rank its test points.
+        Mean times to fit a fold and to rank its test points, with the time to turn columns into
+        numbers.
+    peak_bytes : float, default=NaN
+        Most memory that the process took while the ranker was fitted and ranked, with the data and
+        all else that is in it; NaN where the system does not tell. Linux does, and its count of the
+        process's peak is begun anew for every ranker.
+    chosen : tuple of str, default=()
+        The engines that `AutoDuels` has chosen, one for each fold.
     choice_accuracy : float, default=NaN
         Share of test points whose label comes before all other labels that were shown, of those
         where others were; NaN if it is not known what was shown.
@@ -70,25 +86,69 @@ class Result:
     fit_seconds: float
     rank_seconds: float
     choice_accuracy: float = float("nan")
+    peak_bytes: float = float("nan")
+    chosen: tuple[str, ...] = ()
 
 
-def baselines(C: float = 1.0, max_iter: int = 1000) -> dict[str, Any]:
+def baselines(
+    names: Collection[str] | None = None,
+    *,
+    on_text: bool = False,
+    C: float | None = None,
+    max_iter: int = 1000,
+    random_state: Any = None,
+) -> dict[str, Any]:
     """Return the rankers to compare duels with.
 
     Parameters
     ----------
-    C : float, default=1.0
-        Inverse strength of the penalty.
+    names : collection of str, default=None
+        Some of `BASELINES`. By default all, but for those that do not suit the features:
+        "linear-svc" without text; "forest" and "boosting" with text.
+    on_text : bool, default=False
+        Whether the features are TF-IDF of text, sparse and many.
+    C : float, default=None
+        Inverse strength of the penalties. By default scikit-learn's 1, and 10 for logistic
+        regression on text, where 1 is far too small.
     max_iter : int, default=1000
-        Limit of the solver's iterations.
+        Limit of the solvers' iterations.
+    random_state : int, RandomState instance or None, default=None
+        Of forests, boosting and support vectors.
 
     Returns
     -------
     rankers : dict of str to classifier
-        Multinomial and one-vs-rest logistic regression.
+        In the order of `BASELINES`.
+
+    Examples
+    --------
+    >>> list(baselines(on_text=True))
+    ['multinomial', 'one-vs-rest', 'linear-svc', 'majority']
     """
-    regression = LogisticRegression(C=C, max_iter=max_iter)
-    return {"multinomial": regression, "one-vs-rest": OneVsRestClassifier(clone(regression))}
+    if isinstance(names, str):
+        raise ValueError(f"names must be a list of names, got the text {names!r}.")
+    unsuited = ("forest", "boosting") if on_text else ("linear-svc",)
+    wanted = [name for name in BASELINES if name not in unsuited] if names is None else names
+    unknown = [name for name in wanted if name not in BASELINES]
+    if unknown:
+        raise ValueError(f"names must be some of {', '.join(BASELINES)}; got {unknown[0]!r}.")
+    strength = (10.0 if on_text else 1.0) if C is None else C
+    # One label against the rest is what liblinear is made for, if rows are sparse.
+    single = LogisticRegression(
+        C=strength, max_iter=max_iter, solver="liblinear" if on_text else "lbfgs"
+    )
+    made = {
+        "multinomial": LogisticRegression(C=strength, max_iter=max_iter),
+        "one-vs-rest": OneVsRestClassifier(single),
+        "linear-svc": LinearSVC(
+            C=1.0 if C is None else C, max_iter=max_iter, random_state=random_state
+        ),
+        "forest": RandomForestClassifier(random_state=random_state),
+        # Early stopping would hold out rows of every label, which rare labels do not have.
+        "boosting": HistGradientBoostingClassifier(early_stopping=False, random_state=random_state),
+        "majority": DummyClassifier(strategy="prior"),
+    }
+    return {name: made[name] for name in BASELINES if name in wanted}
 
 
 def rare_labels(y: Any, folds: int) -> dict[Any, int]:
@@ -117,6 +177,7 @@ def evaluate(
     X: Any,
     y: Any,
     *,
+    preprocessing: Any = None,
     feedback: Mapping[str, Any] | None = None,
     shown: Sequence[Collection[Any]] | None = None,
     test: tuple[Any, ...] | None = None,
@@ -135,6 +196,9 @@ def evaluate(
         Training points.
     y : array-like of shape (n,)
         Their labels.
+    preprocessing : transformer, default=None
+        Turns points into features. It is fitted once for every fold, without labels, and shared by
+        all rankers.
     feedback : mapping of str to array-like with n rows, default=None
         What to fit the rankers with these names to, instead of `y`: for example the (n, K) ranks
         of lists whose first labels are `y`. All rankers are measured by labels.
@@ -170,6 +234,7 @@ def evaluate(
     parts = list(_splits(X, y, shown, test, folds, random_state))
     measured: dict[str, list[_Measurement]] = {name: [] for name in rankers}
     for train, X_train, tested in parts:
+        X_train, tested = _prepare(preprocessing, X_train, tested)
         for name, ranker in rankers.items():
             y_train = targets[name][train]
             measured[name].append(_measure(clone(ranker), X_train, y_train, tested, top))
@@ -178,11 +243,16 @@ def evaluate(
 
 
 class _Tested(NamedTuple):
-    """Points to test on, their labels, and the labels that were shown, if that is known."""
+    """Points to test on, their labels, and the labels that were shown, if that is known.
+
+    Their features were computed in some seconds, and those of the training points in others.
+    """
 
     X: Any
     y: NDArray[Any]
     shown: Sequence[Collection[Any]] | None = None
+    seconds: float = 0.0
+    seconds_of_training: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -194,6 +264,8 @@ class _Measurement:
     n_points: int
     fit_seconds: float
     rank_seconds: float
+    peak_bytes: float
+    chosen: str | None  # the engine that AutoDuels has chosen
     chose_right: NDArray[np.bool_]  # of the test points where more than one label was shown
 
 
@@ -228,27 +300,72 @@ def _splits(
         yield train, take_rows(X, train), tested
 
 
+def _prepare(preprocessing: Any, X_train: Any, tested: _Tested) -> tuple[Any, _Tested]:
+    """Turn training and test points into features."""
+    if preprocessing is None:
+        return X_train, tested
+    start = time.perf_counter()
+    transformer = clone(preprocessing)
+    features = transformer.fit_transform(X_train)
+    fitted = time.perf_counter()
+    X_test = transformer.transform(tested.X)
+    seconds = time.perf_counter() - fitted
+    return features, tested._replace(X=X_test, seconds=seconds, seconds_of_training=fitted - start)
+
+
 def _measure(ranker: Any, X_train: Any, y_train: Any, tested: _Tested, top: int) -> _Measurement:
+    counts_memory = _forget_peak()
     start = time.perf_counter()
     ranker.fit(X_train, y_train)
     fitted = time.perf_counter()
     ranks = predict_ranks(ranker, tested.X)
     ranked = time.perf_counter()
+    peak = _peak_bytes() if counts_memory else float("nan")
     code_of = {label: code for code, label in enumerate(np.asarray(ranker.classes_).tolist())}
     places = _places(ranks, code_of, tested.y)
     n_hits = np.array([np.count_nonzero(places <= k) for k in range(1, top + 1)], dtype=float)
     predictor, points = unwrap(ranker, tested.X)
-    n_cyclic = np.nan
-    if isinstance(predictor, DuelRanker):
-        n_cyclic = float(np.count_nonzero(~predictor.tournament(points).is_transitive))
+    is_duels = isinstance(predictor, DuelRanker)
     return _Measurement(
         n_hits,
-        n_cyclic,
+        _n_cyclic(predictor, points) if is_duels else np.nan,
         len(tested.y),
-        fitted - start,
-        ranked - fitted,
+        fitted - start + tested.seconds_of_training,
+        ranked - fitted + tested.seconds,
+        peak,
+        getattr(predictor.duels_, "chosen_", None) if is_duels else None,
         _chose_right(ranks, code_of, places, tested),
     )
+
+
+def _n_cyclic(ranker: DuelRanker, points: Any) -> float:
+    """Count the points whose duels contain a cycle, a batch at a time."""
+    points = as_indexable(points)
+    return float(
+        sum(
+            np.count_nonzero(~ranker.tournament(take_rows(points, rows)).is_transitive)
+            for rows in margin_batches(points.shape[0], len(ranker.classes_))
+        )
+    )
+
+
+def _forget_peak() -> bool:
+    """Let the system count the most memory that this process takes from now on, if it can."""
+    try:
+        LINUX_PEAK.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _peak_bytes() -> float:
+    """Return the most memory that this process has taken since then; NaN if nobody knows."""
+    try:
+        lines = LINUX_STATUS.read_text().splitlines()
+    except OSError:
+        return float("nan")
+    kibibytes = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return 1024.0 * int(kibibytes[0]) if kibibytes else float("nan")
 
 
 def _places(
@@ -295,4 +412,6 @@ def _summarise(name: str, measurements: list[_Measurement]) -> Result:
         fit_seconds=float(np.mean([m.fit_seconds for m in measurements])),
         rank_seconds=float(np.mean([m.rank_seconds for m in measurements])),
         choice_accuracy=float(chose_right.mean()) if len(chose_right) else float("nan"),
+        peak_bytes=max(m.peak_bytes for m in measurements),
+        chosen=tuple(m.chosen for m in measurements if m.chosen is not None),
     )

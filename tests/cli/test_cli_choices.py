@@ -60,8 +60,9 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("choices")
     write(made / "d.csv")
     write(made / "d.parquet")
-    succeed("fit", made / "d.csv", *CHOICES, "-o", made / "m.skops")
-    options = ("--target", "picked", "--shown", "shown")
+    engine = ("--engine", "logistic")
+    succeed("fit", made / "d.csv", *CHOICES, *engine, "-o", made / "m.skops")
+    options = ("--target", "picked", "--shown", "shown", *engine)
     succeed("fit", made / "d.parquet", *options, "-o", made / "nested.skops")
     return made
 
@@ -135,7 +136,8 @@ def test_a_preference_has_one_label_shown(ending, tmp_path):
         data.write_text("\n".join([",".join(table.column_names), *rows]) + "\n")
     else:
         pq.write_table(table, data)
-    succeed("fit", data, "--target", "winner", "--shown", "loser", "-o", path)
+    columns = ("--target", "winner", "--shown", "loser")
+    succeed("fit", data, *columns, "--engine", "logistic", "-o", path)
     expected = fitted(ranks_from_pairs(winners, losers, sorted(NAMES)))
     model = load(path)
     assert np.array_equal(model.decision_function(POINTS), expected.decision_function(POINTS))
@@ -170,8 +172,9 @@ def test_evaluate_on_a_test_file(ending, folder, tmp_path):
     shown = [["01", "b"], ["b", "rose"], ["01", "1"], *LABELS[:20]]
     picked = ["01", "rose", "" if ending == ".csv" else None, *PICKED[:20]]
     test = write(tmp_path / f"test{ending}", np.linspace(0, 1, 23), shown, picked)
-    options = CHOICES if ending == ".csv" else ["--target", "picked", "--shown", "shown"]
-    result = succeed("evaluate", folder / f"d{ending}", *options, "--test", test)
+    columns = CHOICES if ending == ".csv" else ["--target", "picked", "--shown", "shown"]
+    options = (*columns, "--engine", "logistic", "--test", test)
+    result = succeed("evaluate", folder / f"d{ending}", *options)
     assert result.stdout.startswith(f"d: {N} rows, 4 labels, 22 test rows\n")
     assert "1 row of" in result.stderr
     assert "1 label of" in result.stderr

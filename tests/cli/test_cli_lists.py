@@ -63,8 +63,9 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("lists")
     write(made / "d.csv")
     write(made / "d.parquet")
-    succeed("fit", made / "d.csv", *TARGETS, "-o", made / "m.skops")
-    succeed("fit", made / "d.parquet", "--target", "guesses", "-o", made / "nested.skops")
+    engine = ("--engine", "logistic")
+    succeed("fit", made / "d.csv", *TARGETS, *engine, "-o", made / "m.skops")
+    succeed("fit", made / "d.parquet", "--target", "guesses", *engine, "-o", made / "nested.skops")
     return made
 
 

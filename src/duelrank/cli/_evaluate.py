@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from duelrank._choices import STREAM
+from duelrank._choices import BASELINES, STREAM
 from duelrank.cli._files import check_figure, check_inputs, make_folder_of
-from duelrank.cli._fit import learn_all_labels, missing_columns, read_training_data
+from duelrank.cli._fit import ColumnRoles, learn_all_labels, missing_columns, read_training_data
 from duelrank.cli._labels import as_known, known_codes
 from duelrank.cli._options import (
     TARGET_HELP,
@@ -19,13 +19,14 @@ from duelrank.cli._options import (
     reading_options,
     shown_option,
 )
-from duelrank.cli._terminal import count_of, note, plain, progress, say, show, table
+from duelrank.cli._terminal import count_of, fitting, note, plain, say, show, table
 
 if TYPE_CHECKING:
     from duelrank.evaluation import Result
     from duelrank.preprocessing import TrainingData
 
 TOP = 5
+MUCH_BOOSTING = 1_000_000  # rows times labels, from which on boosting takes minutes
 
 
 @click.command()
@@ -35,6 +36,13 @@ TOP = 5
 @click.option("--test", metavar="FILE", help="Table to test on, instead of cross-validation.")
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
 @click.option("--drop-rare", is_flag=True, help="Leave out labels with fewer rows than folds.")
+@click.option(
+    "--baselines",
+    "compared",
+    metavar="NAMES",
+    help=f"What to compare with: some of {', '.join(BASELINES)}, with commas; or all, or none.  "
+    "[default: those that suit the columns]",
+)
 @click.option("--figure", metavar="PATH", help="Draw the accuracies, for example to top.png.")
 @ranker_options
 @column_options
@@ -46,22 +54,26 @@ def evaluate(
     test: str | None,
     folds: int,
     drop_rare: bool,
+    compared: str | None,
     figure: str | None,
     ignore: tuple[str, ...],
     categorical: tuple[str, ...],
+    text: tuple[str, ...],
     delimiter: str | None,
     encoding: str,
     **ranker: Any,
 ) -> None:
-    """Compare duels with logistic regression on the table DATA.
+    """Compare duels with what one would use instead on the table DATA.
 
-    The baselines are multinomial and one-vs-rest logistic regression on the same columns. top-k is
-    the share of rows whose label is among the first k, cycles the share of rows whose duels
-    contradict each other. If rows have lists of labels, duels learn from whole lists and the
-    baselines from the first labels; the first labels count in top-k. With --shown, duels learn from
-    choices and the baselines from the labels picked; top-k counts these among all labels, and
-    picked is the share of rows whose label comes before all others that were shown. Without DATA,
-    scikit-learn's handwritten digits are ranked.
+    The baselines learn from the same columns: logistic regression (multinomial and one per
+    label), linear support vectors on text, a forest and boosting on tables without text, and
+    the labels by their frequency (majority). top-k is the share of rows whose label is among
+    the first k, cycles the share of rows whose duels contradict each other, memory the most
+    that the process takes. If rows have lists of labels, duels learn from whole lists and the
+    baselines from the first labels; the first labels count in top-k. With --shown, duels learn
+    from choices and the baselines from the labels picked; top-k counts these among all labels,
+    and picked is the share of rows whose label comes before all others that were shown. Without
+    DATA, scikit-learn's handwritten digits are ranked.
     """
     if data is None and (targets or shown or test is not None):
         raise click.UsageError("--target, --shown and --test need DATA.")
@@ -70,23 +82,23 @@ def evaluate(
     if figure is not None:
         check_figure(figure, data, test)
     check_inputs(data, test)
-    from duelrank.evaluation import RareLabelError, baselines
+    wanted = _wanted_baselines(compared)
+    from duelrank.evaluation import RareLabelError
     from duelrank.evaluation import evaluate as measure
 
     duels = make_ranker(**ranker)
-    penalty = ranker["penalty"] or 1.0
     if data is None:
-        name, X, y, first_steps, tested = _digits()
-        feedback, choices = {}, None
+        name, X, y, preprocessing, tested = _digits()
+        feedback, choices, on_text = {}, None, False
     else:
-        training = read_training_data(
-            data, targets, shown, ignore, categorical, delimiter, encoding
-        )
+        columns = ColumnRoles(targets, shown, ignore, categorical, text)
+        training = read_training_data(data, columns, delimiter, encoding)
         if test is None and drop_rare:
             training = _without_rare_labels(training, folds)
-        name, X, y, first_steps, tested = _from_table(
+        name, X, y, preprocessing, tested = _from_table(
             data, training, targets[0], shown, test, delimiter, encoding
         )
+        on_text = "text" in training.kinds.values()
         feedback, choices = {"duels": training.feedback}, training.shown
         learn_all_labels(duels, training)
     if len(set(y.tolist())) < 2:
@@ -96,41 +108,89 @@ def evaluate(
         if choices is not None:
             single = "every row picks the same"
         raise click.ClickException(f"{single} label; ranking needs two.")
-    rankers = {
-        called: _pipeline(first_steps, classifier)
-        for called, classifier in {"duels": duels, **baselines(penalty)}.items()
-    }
+    others = _baselines(wanted, on_text, y, ranker["penalty"], ranker["seed"])
+    rankers = {"duels": duels, **others}
     n_fits = len(rankers) * (folds if tested is None else 1)
     try:
-        with progress("fitting", n_fits) as advance:
+        with fitting("fitting", n_fits) as advance:
             results = measure(
                 rankers,
                 X,
                 y,
+                preprocessing=preprocessing,
                 feedback=feedback,
                 shown=choices,
                 test=tested,
                 folds=folds,
                 top=min(TOP, len(set(y.tolist()))),
                 random_state=ranker["seed"],
-                on_step=lambda: advance(1),
+                on_step=advance,
             )
     except RareLabelError as error:
         raise ValueError(f"{str(error)[:-1]}; take fewer --folds or --drop-rare.") from error
     show(_headline(name, y, folds, tested))
     show("")
     show(_result_table(results))
+    for line in _what_was_chosen(results[0].chosen):
+        show(line)
     if figure is not None:
         _draw(figure, results, name)
         say(f"Drew {plain(figure)}.")
 
 
-def _digits() -> tuple[str, Any, Any, list[Any], None]:
+def _wanted_baselines(compared: str | None) -> list[str] | None:
+    """Read --baselines: a list of names, or None for those that suit the columns."""
+    if compared is None:
+        return None
+    names = [name.strip() for name in compared.split(",")]
+    if names in (["all"], ["none"]):
+        return list(BASELINES) if names == ["all"] else []
+    unknown = [name for name in names if name not in BASELINES]
+    if unknown:
+        raise click.UsageError(
+            f"--baselines {unknown[0]!r} is none of {', '.join(BASELINES)}, all or none."
+        )
+    return names
+
+
+def _baselines(
+    wanted: list[str] | None, on_text: bool, y: Any, penalty: float | None, seed: int
+) -> dict[str, Any]:
+    """Make the baselines; those that would take too long are left out, unless asked for."""
+    from duelrank.evaluation import baselines
+
+    if on_text and wanted is not None and "boosting" in wanted:
+        if wanted != list(BASELINES):
+            raise click.UsageError("--baselines boosting takes no text; leave it out.")
+        wanted = [name for name in wanted if name != "boosting"]
+        note("boosting left out, because it takes no text.")
+    made = baselines(wanted, on_text=on_text, C=penalty, random_state=seed)
+    n_trees = len(y) * len(set(y.tolist()))  # the cost of an iteration of boosting
+    if wanted is None and "boosting" in made and n_trees > MUCH_BOOSTING:
+        del made["boosting"]
+        note("boosting left out, because it would take long; --baselines boosting asks for it.")
+    return made
+
+
+def _what_was_chosen(chosen: tuple[str, ...]) -> list[str]:
+    """Say which engines were chosen, on how many folds."""
+    if not chosen:
+        return []
+    counts = {name: chosen.count(name) for name in dict.fromkeys(chosen)}
+    listed = ", ".join(f"{name} ({n} of {len(chosen)} folds)" for name, n in counts.items())
+    return [
+        "",
+        f"Engine of the duels: {chosen[0] if len(chosen) == 1 else listed}.",
+        "It and its strength are chosen on held-out training rows; baselines have fixed ones.",
+    ]
+
+
+def _digits() -> tuple[str, Any, Any, Any, None]:
     from sklearn.datasets import load_digits
     from sklearn.preprocessing import StandardScaler
 
     X, y = load_digits(return_X_y=True)
-    return "digits", X, y, [StandardScaler()], None
+    return "digits", X, y, StandardScaler(), None
 
 
 def _from_table(
@@ -141,14 +201,14 @@ def _from_table(
     test: str | None,
     delimiter: str | None,
     encoding: str,
-) -> tuple[str, Any, Any, list[Any], tuple[Any, ...] | None]:
+) -> tuple[str, Any, Any, Any, tuple[Any, ...] | None]:
     from duelrank.preprocessing import make_preprocessing
 
     tested = None
     if test is not None:
         tested = _test_data(test, training, target, shown, delimiter, encoding)
     name = "standard input" if data == STREAM else Path(data).stem
-    return name, training.X, training.y, [make_preprocessing(training.kinds)], tested
+    return name, training.X, training.y, make_preprocessing(training.kinds), tested
 
 
 def _test_data(
@@ -228,13 +288,6 @@ def _without_rare_labels(training: TrainingData, folds: int) -> TrainingData:
     return replace(training, X=X, y=y, lists=lists, shown=shown)
 
 
-def _pipeline(first_steps: list[Any], classifier: Any) -> Any:
-    from sklearn.base import clone
-    from sklearn.pipeline import make_pipeline
-
-    return make_pipeline(*map(clone, first_steps), classifier)
-
-
 def _headline(name: str, y: Any, folds: int, tested: tuple[Any, ...] | None) -> str:
     how = f"{folds} folds" if tested is None else f"{len(tested[1])} test rows"
     return f"{plain(name)}: {len(y)} rows, {len(set(y.tolist()))} labels, {how}"
@@ -245,7 +298,10 @@ def _result_table(results: list[Result]) -> Any:
     of_choices = any(result.choice_accuracy == result.choice_accuracy for result in results)
     shares = ["picked"] * of_choices + [f"top-{k}" for k in range(1, top + 1)]
     headings = [("ranking by", "left"), *((share, "right") for share in shares)]
-    made = table([*headings, ("cycles", "right"), ("fit", "right"), ("rank", "right")])
+    measures = ["cycles", "fit", "rank", "memory"]
+    made = table([*headings, *((measure, "right") for measure in measures)])
+    for column in made.columns:
+        column.no_wrap = True
     for result in results:
         cycles = "–" if result.cycle_share != result.cycle_share else f"{result.cycle_share:.0%}"
         made.add_row(
@@ -255,12 +311,19 @@ def _result_table(results: list[Result]) -> Any:
             cycles,
             _seconds(result.fit_seconds),
             _seconds(result.rank_seconds),
+            _bytes(result.peak_bytes),
         )
     return made
 
 
 def _seconds(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _bytes(n_bytes: float) -> str:
+    if n_bytes != n_bytes:
+        return "–"
+    return f"{n_bytes / 2**20:.0f} MB" if n_bytes < 2**30 else f"{n_bytes / 2**30:.1f} GB"
 
 
 def _draw(figure: str, results: list[Result], name: str) -> None:

@@ -13,8 +13,16 @@ from duelrank.cli._options import reading_options, trust_option
 from duelrank.cli._terminal import plain, show, table
 
 if TYPE_CHECKING:
+    from duelrank.explanations import DuelExplanation
+    from duelrank.preprocessing import Piece
     from duelrank.tournaments import Tournaments
 
+RIVALS = 2  # labels behind the first against which it is explained
+REASONS = 5  # on either side
+SMALL_SHARE = 0.1  # of the largest contribution, below which a word is not marked
+LEAST_MARGIN = 0.5  # as a share of the largest contribution, from which on shares are told
+LONGEST_TEXT = 600  # characters of a text that is shown
+LONGEST_LABEL = 40  # characters that a label may take in the table before it is cut
 MOST_OPPONENTS, MOST_CYCLES, MOST_UPSETS, LONGEST_LOOP = 3, 3, 10, 6
 
 
@@ -39,7 +47,8 @@ def explain(
     """Show the tournament of one row of the table DATA.
 
     It tells who beats whom and how surely, where the duels contradict each other, and how that was
-    resolved.
+    resolved. Where duels are linear, it also tells which words and which columns spoke for the
+    first label, and which for its closest rivals.
     """
     check_inputs(model_file, data)
     model = load_model(model_file, trust)
@@ -55,6 +64,11 @@ def explain(
     show(_ranking_table(tournament, proba, top))
     for line in _story(tournament, ranker.aggregation, ranker.ties):
         show(line)
+    from duelrank.explanations import can_explain, explain_first
+
+    if can_explain(model.model):
+        for reasons in explain_first(model.model, X, RIVALS):
+            _show_reasons(reasons)
 
 
 def _read_row(
@@ -113,6 +127,8 @@ def _ranking_table(tournament: Tournaments, proba: Any, top: int) -> Any:
         )
     if top < len(order):
         made.add_row("…", f"{len(order) - top} more")
+    # Labels are not cut as long as there is room; the last column has lines enough.
+    made.columns[1].min_width = min(LONGEST_LABEL, max(len(names[code]) for code in order[:top]))
     return made
 
 
@@ -181,6 +197,69 @@ def _loop(tournament: Tournaments, members: list[int], names: list[str]) -> list
     listed = ", ".join(names[code] for code in members[:LONGEST_LOOP])
     more = f" and {len(members) - LONGEST_LOOP} more" if len(members) > LONGEST_LOOP else ""
     return [f"A cycle of {len(members)} labels: {listed}{more}.", f"In it, {circle}."]
+
+
+def _show_reasons(reasons: DuelExplanation) -> None:
+    """Show the texts with the words marked that spoke, and what else did."""
+    label, rival = plain(reasons.label), plain(reasons.rival)
+    show("")
+    show(f"Why {label} before {rival}? The margin of their duel is {reasons.margin:+.2f}.")
+    for column, pieces in reasons.texts.items():
+        show(_marked(plain(column), pieces))
+    made = table([(f"for {label}", "left"), ("", "right"), ("", "right"),
+                  (f"for {rival}", "left"), ("", "right"), ("", "right")])  # fmt: skip
+    named = [(_named(item), item.contribution) for item in reasons.items]
+    named.append(("(before anything is known)", reasons.baseline))
+    named.sort(key=lambda reason: -abs(reason[1]))
+    sides = [[reason for reason in named if reason[1] * sign > 0] for sign in (1, -1)]
+    cut = [_first_reasons(side) for side in sides]
+    # Where reasons cancel each other, shares of what is left tell nothing.
+    tells = abs(reasons.margin) >= LEAST_MARGIN * max(abs(value) for _, value in named)
+    for number in range(max(map(len, cut))):
+        cells: list[str] = []
+        for side in cut:
+            what, value = side[number] if number < len(side) else ("", None)
+            share = f"{reasons.share(value):.0%}" if value is not None and tells else ""
+            cells += [what, "" if value is None else f"{value:+.2f}", share]
+        made.add_row(*cells)
+    show(made)
+
+
+def _first_reasons(side: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Return the largest contributions of a side, and the sum of the others."""
+    rest = side[REASONS:]
+    if len(rest) < 2:
+        return side
+    return [*side[:REASONS], (f"{len(rest)} more", sum(value for _, value in rest))]
+
+
+def _named(item: Any) -> str:
+    if item.is_word:
+        return plain(item.text)
+    return plain(f"{item.column} = {item.text}" if item.text else item.column)
+
+
+def _marked(column: str, pieces: list[Piece]) -> Any:
+    """Return a text whose words have the colour of the label they spoke for.
+
+    Without colours, words for the first label stand in [ ] and words for its rival in { }.
+    """
+    from rich.text import Text
+
+    largest = max((abs(piece.value) for piece in pieces), default=0.0)
+    text = Text(f"  {column}: ")
+    for piece in pieces:
+        if len(text) > LONGEST_TEXT:
+            text.append("…")
+            break
+        word, space = plain(piece.text[:LONGEST_TEXT]), " " * piece.spaced
+        if abs(piece.value) < SMALL_SHARE * largest or largest == 0:
+            text.append(word + space)
+        elif piece.value > 0:
+            text.append(f"[{word}]", "bold green").append(space)
+        else:
+            text.append(f"{{{word}}}", "bold red").append(space)
+    return text
 
 
 def _codes(tournament: Tournaments) -> list[int]:

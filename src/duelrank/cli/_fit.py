@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,8 +17,9 @@ from duelrank.cli._options import (
     ranker_options,
     reading_options,
     shown_option,
+    training_rows_option,
 )
-from duelrank.cli._terminal import is_watched, note, plain, say
+from duelrank.cli._terminal import fitting, note, plain, say
 
 if TYPE_CHECKING:
     from duelrank.preprocessing import TrainingData
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--output", "-o", required=True, metavar="MODEL", help="Where to save the model.")
 @ranker_options
 @column_options
+@training_rows_option
 @reading_options
 def fit(
     data: str,
@@ -39,15 +41,18 @@ def fit(
     output: str,
     ignore: tuple[str, ...],
     categorical: tuple[str, ...],
+    text: tuple[str, ...],
+    no_training_rows: bool,
     delimiter: str | None,
     encoding: str,
     **ranker: Any,
 ) -> None:
     """Fit a ranker on the table DATA and save it.
 
-    Numbers get their median where they are missing, and the standard scale; categories become one
-    column per value; dates become days since 1970. Labels stay as they are written. With --shown,
-    nothing is assumed about labels that were not shown.
+    Text becomes TF-IDF of its words and characters; numbers get their median where they are
+    missing, and the standard scale; categories become one column per value; dates become days since
+    1970. Labels stay as they are written. With --shown, nothing is assumed about labels that were
+    not shown.
     """
     if output == STREAM:
         raise Mistake("--output must be a file: models are not written to standard output.")
@@ -60,68 +65,81 @@ def fit(
     from duelrank.storage import save
 
     duels = make_ranker(**ranker)
-    training = read_training_data(data, targets, shown, ignore, categorical, delimiter, encoding)
+    columns = ColumnRoles(targets, shown, ignore, categorical, text)
+    training = read_training_data(data, columns, delimiter, encoding)
     _check_labels(training, targets)
     learn_all_labels(duels, training)
     model = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
     start = time.perf_counter()
     _fit_in_sight(model, training)
     seconds = time.perf_counter() - start
+    chosen = _say_what_was_chosen(duels.duels_)
     rows, labels = len(training.y), model.classes_
     facts = {
         "rows": rows,
         "data": data,
         "left_out": [*ignore, *training.left_out],
         "notes": training.notes,
+        **chosen,
     }
     if shown:
         facts["shown"] = list(shown)
     make_folder_of(output)
     target = targets[0] if training.lists is None else targets
-    save(model, output, columns=training.kinds, target=target, facts=facts)
+    rows_too = not no_training_rows
+    save(model, output, columns=training.kinds, target=target, facts=facts, training_rows=rows_too)
     say(
         f"Fitted {n_pairs(len(labels))} duels between {len(labels)} labels on "
         f"{rows} rows in {seconds:.2f} s; saved {plain(output)}."
     )
 
 
+class ColumnRoles(NamedTuple):
+    """What the options say about columns."""
+
+    target: tuple[str, ...]
+    shown: tuple[str, ...]
+    ignore: tuple[str, ...]
+    categorical: tuple[str, ...]
+    text: tuple[str, ...]
+
+    def check(self) -> None:
+        """Raise if two options contradict each other."""
+        for option, columns in (("--target", self.target), ("--shown", self.shown)):
+            twice = [name for name in columns if columns.count(name) > 1]
+            if twice:
+                raise click.UsageError(f"{option} {twice[0]} is there more than once.")
+        if self.shown and len(self.target) > 1:
+            raise click.UsageError(
+                "--shown needs a single --target, the column with the label that was picked; "
+                f"got {len(self.target)}."
+            )
+        if self.target[0] in self.shown:
+            raise click.UsageError(f"--shown {self.target[0]} is the --target as well.")
+        for option, columns in (("--text", self.text), ("--categorical", self.categorical)):
+            labels = [name for name in columns if name in (*self.target, *self.shown)]
+            if labels:
+                raise click.UsageError(f"{option} {labels[0]} holds labels, not a feature.")
+        both = [name for name in self.text if name in self.categorical]
+        if both:
+            raise click.UsageError(f"--text {both[0]} is --categorical as well.")
+
+
 def read_training_data(
-    data: str,
-    targets: tuple[str, ...],
-    shown: tuple[str, ...],
-    ignore: tuple[str, ...],
-    categorical: tuple[str, ...],
-    delimiter: str | None,
-    encoding: str,
+    data: str, columns: ColumnRoles, delimiter: str | None, encoding: str
 ) -> TrainingData:
     """Read a table to learn from, and say what kind its columns are."""
-    for option, columns in (("--target", targets), ("--shown", shown)):
-        twice = [name for name in columns if columns.count(name) > 1]
-        if twice:
-            raise click.UsageError(f"{option} {twice[0]} is there more than once.")
-    if shown and len(targets) > 1:
-        raise click.UsageError(
-            "--shown needs a single --target, the column with the label that was picked; "
-            f"got {len(targets)}."
-        )
-    if targets[0] in shown:
-        raise click.UsageError(f"--shown {targets[0]} is the --target as well.")
+    columns.check()
     from duelrank.preprocessing import training_data
     from duelrank.tables import TableError, open_table
 
     with open_table(data, delimiter=delimiter, encoding=encoding) as source:
-        wanted = (*targets, *shown, *ignore, *categorical)
-        missing = [name for name in wanted if name not in source.columns]
+        missing = [name for role in columns for name in role if name not in source.columns]
         if missing:
             raise TableError(missing_columns(source, missing))
-        training = training_data(
-            source.read(),
-            targets,
-            as_text=source.as_text,
-            shown=shown,
-            ignore=ignore,
-            categorical=categorical,
-        )
+        options = columns._asdict()
+        targets, shown = options.pop("target"), columns.shown
+        training = training_data(source.read(), targets, as_text=source.as_text, **options)
     for kind, names in by_kind(training.kinds).items():
         say(f"{kind:<10} {len(names):>4}  {listed(names)}")
     if training.lists is not None:
@@ -183,11 +201,27 @@ def _check_labels(training: TrainingData, targets: tuple[str, ...]) -> None:
 
 
 def _fit_in_sight(model: Any, training: TrainingData) -> None:
-    """Fit, and show the progress of the duels on a terminal."""
-    ranker = model[-1]
-    ranker.set_params(verbose=is_watched())
-    model.fit(training.X, training.feedback)
-    # Whether somebody watched the fit is no part of the model.
-    for shown in (ranker, ranker.duels_):
-        if "verbose" in shown.get_params(deep=False):
-            shown.set_params(verbose=False)
+    """Fit, and show the progress on a terminal."""
+    with fitting("fitting"):
+        model.fit(training.X, training.feedback)
+
+
+def _say_what_was_chosen(engine: Any) -> dict[str, Any]:
+    """Say which engine was chosen, and how others did; return the same as a fact."""
+    from duelrank.duels import AutoDuels
+
+    if not isinstance(engine, AutoDuels):
+        return {}
+    score_of = {trial["name"]: trial["score"] for trial in engine.trials_}
+    own = score_of.pop(engine.chosen_)
+    others = ", ".join(f"{name} {score:.3f}" for name, score in score_of.items())
+    say(f"{'engine':<10}       {plain(engine.chosen_)}: {_on_one_line(engine.engine_)}")
+    say(
+        f"{'':<10}       {engine.score_name_}, on {engine.n_held_out_} held-out rows: "
+        f"{own:.3f}" + (f" ({others})" if others else "")
+    )
+    return {"engine_trials": engine.trials_}
+
+
+def _on_one_line(estimator: Any) -> str:
+    return " ".join(str(estimator).split())

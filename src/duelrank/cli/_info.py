@@ -43,6 +43,32 @@ def _target(description: ModelDescription) -> str:
     return f"{listed(description.targets) or '(not named)'}{more}"
 
 
+def _training_data(description: ModelDescription) -> list[str]:
+    """Say what the file holds of the training data; nothing if it does not tell."""
+    held = description.training_data
+    if held is None:
+        return []
+    lines = ["training rows" if held.get("rows") else "no training rows"]
+    lines += [
+        f"{held[name]} {name} {where}"
+        for name, where in (("terms", "of vocabularies"), ("categories", "of encoders"))
+        if held.get(name)
+    ]
+    return lines
+
+
+def _trials(trials: object) -> list[str]:
+    """Say which engines were compared on held-out rows, and how they did."""
+    compared = [
+        f"{plain(trial['name'])} {trial['score']:.3f}"
+        for trial in _as_list(trials)
+        if isinstance(trial, dict)
+        and isinstance(trial.get("score"), (int, float))
+        and "name" in trial
+    ]
+    return [f"on held-out rows, among {', '.join(compared)}"] if compared else []
+
+
 def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:
     n_labels = len(description.labels)
     facts = description.facts
@@ -60,7 +86,9 @@ def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:
         ("steps", [plain(step) for step in description.steps] or ["(none)"]),
         # Not n_pairs, which needs numpy: this command answers without it.
         ("duels", [f"{comb(n_labels, 2)} by {plain(description.engine)}"]),
+        ("chosen", _trials(facts.get("engine_trials"))),
         ("ranking", [plain(f"{description.aggregation}, ties by {description.ties}")]),
+        ("holds", _training_data(description)),
         ("notes", [plain(note) for note in _as_list(facts.get("notes"))]),
         ("saved with", [plain(versions)]),
     ]

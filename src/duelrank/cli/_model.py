@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from duelrank.cli._arrays import as_texts, give_arrays
 from duelrank.cli._fit import listed, missing_columns
 from duelrank.cli._terminal import note, plain
 
@@ -23,6 +25,15 @@ class Model:
     model: Any
     description: ModelDescription
 
+    @cached_property
+    def takes_texts(self) -> bool:
+        """Whether the model was fitted on texts alone, and takes one column of them."""
+        from duelrank.storage import takes_texts
+
+        # Where the first step could take anything, the name that was saved tells.
+        is_told = list(self.description.columns.values()) == ["text"]
+        return takes_texts(self.model) or (is_told and not hasattr(self.model, "feature_names_in_"))
+
     def columns_in(self, source: Source, wanted: Sequence[str] = ()) -> list[str]:
         """Return the columns of a table that the model takes, and note which are ignored."""
         from duelrank.tables import TableError
@@ -32,7 +43,9 @@ class Model:
         missing = [name for name in [*known, *wanted] if name not in source.columns]
         if missing:
             raise TableError(missing_columns(source, missing))
-        if not known:  # fitted on arrays
+        if self.takes_texts and len(known) != 1:
+            known = [self._text_column(source, wanted)]
+        elif not known:  # fitted on arrays
             known = [name for name in source.columns if name not in {*targets, *wanted}]
             expected = getattr(self.model, "n_features_in_", len(known))
             if len(known) != expected:
@@ -67,11 +80,28 @@ class Model:
         from duelrank.tables import features
 
         X = features(table, kinds, before)
+        if self.takes_texts:
+            return as_texts(X.column(0))
         if self.description.columns:
             return X
         import numpy as np
 
         return np.column_stack([X[name].to_numpy() for name in X.column_names])
+
+    def _text_column(self, source: Source, wanted: Sequence[str]) -> str:
+        """Return the column of a table that holds the texts, if there is no doubt."""
+        from duelrank.tables import TableError
+
+        labels = {*self.description.targets, *self.description.shown}
+        possible = [name for name in source.columns if name not in labels]
+        if len(possible) > 1:
+            possible = [name for name in possible if name not in wanted]
+        if len(possible) == 1:
+            return possible[0]
+        raise TableError(
+            f"the model takes one column of texts, but {source.name} has {listed(source.columns)}; "
+            "name the column when you save the model: save(model, path, columns={'body': 'text'})."
+        )
 
     def _kinds(self, source: Source, names: list[str], table: pa.Table) -> dict[str, str]:
         """Return the kinds of columns, from the model file or else from their types.
@@ -80,6 +110,8 @@ class Model:
         """
         from duelrank.tables import KINDS, TableError, kinds_of
 
+        if self.takes_texts:
+            return dict.fromkeys(names, "text")
         told = self.description.columns
         kinds = {name: kind for name, kind in told.items() if kind in KINDS}
         untold = [name for name in names if name not in kinds]
@@ -114,10 +146,12 @@ def load_model(path: str, trust: tuple[str, ...]) -> Model:
     from duelrank.storage import ModelFileError, UntrustedTypesError, load_with_description
 
     try:
-        return Model(*load_with_description(path, trusted=trust))
+        model, description = load_with_description(path, trusted=trust)
     except UntrustedTypesError as error:
         options = " ".join(f"--trust {plain(name)}" for name in error.names)
         raise ModelFileError(
             f"{path} holds types that are not trusted; if you know where the file comes from, "
             f"name them: {options}."
         ) from error
+    give_arrays(model)
+    return Model(model, description)

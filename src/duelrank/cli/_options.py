@@ -13,12 +13,14 @@ DELIMITERS = {"tab": "\t", "\\t": "\t"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 ENGINES = (
+    "auto",
     "logistic",
     "logistic-cv",
     "anchored",
     "stacked",
     "stumps",
     "forest",
+    "forests",
     "boosting",
 )
 
@@ -77,7 +79,13 @@ column_options = _together(
         "--categorical",
         multiple=True,
         metavar="COL",
-        help="Take a column for categories, though it looks like numbers (repeatable).",
+        help="Take a column for categories, though it looks like numbers or text (repeatable).",
+    ),
+    click.option(
+        "--text",
+        multiple=True,
+        metavar="COL",
+        help="Take a column for text, though it looks like categories (repeatable).",
     ),
 )
 
@@ -85,11 +93,10 @@ ranker_options = _together(
     click.option(
         "--engine",
         type=click.Choice(ENGINES),
-        default="logistic",
-        show_default=True,
-        help="What fights the duels: one fit for all (logistic, logistic-cv, anchored, stacked, "
-        "stumps), or a model of scikit-learn for each (forest, boosting). logistic-cv and anchored "
-        "choose the strengths of their penalties.",
+        help="What fights the duels: whatever ranks held-out rows best (auto), one fit for all "
+        "(logistic, logistic-cv, anchored, stacked, stumps, forest), or a model of scikit-learn "
+        "for each (forests, boosting). logistic-cv and anchored choose the strengths of their "
+        "penalties.  [default: auto, or logistic with -C]",
     ),
     click.option(
         "-C",
@@ -116,6 +123,12 @@ ranker_options = _together(
     click.option("--jobs", type=int, metavar="N", help="Processes; -1 is one per core."),
 )
 
+training_rows_option = click.option(
+    "--no-training-rows",
+    is_flag=True,
+    help="Keep training rows out of the model file, which may be larger then.",
+)
+
 trust_option = click.option(
     "--trust",
     multiple=True,
@@ -125,7 +138,7 @@ trust_option = click.option(
 
 
 def make_ranker(
-    engine: str,
+    engine: str | None,
     penalty: float | None,
     aggregation: str,
     ties: str,
@@ -133,6 +146,7 @@ def make_ranker(
     jobs: int | None,
 ) -> Any:
     """Make the ranker that the options describe."""
+    engine = engine or ("auto" if penalty is None else "logistic")
     if penalty is not None and engine != "logistic":
         raise click.UsageError(f"-C is an option of the engine logistic, not of {engine}.")
     from duelrank import DuelRanker
@@ -144,22 +158,25 @@ def make_ranker(
 def _make_engine(engine: str, penalty: float) -> Any:
     from duelrank import (
         AnchoredDuelsCV,
+        AutoDuels,
+        ForestDuels,
         LogisticDuels,
         LogisticDuelsCV,
         StackedDuels,
         StumpDuels,
     )
 
-    if engine == "logistic":
-        return LogisticDuels(C=penalty)
-    if engine == "logistic-cv":
-        return LogisticDuelsCV()
-    if engine == "anchored":
-        return AnchoredDuelsCV(rivals=CLOSEST_RIVALS)
-    if engine == "stacked":
-        return StackedDuels()
-    if engine == "stumps":
-        return StumpDuels()
+    ours = {
+        "auto": AutoDuels(),
+        "logistic": LogisticDuels(C=penalty),
+        "logistic-cv": LogisticDuelsCV(),
+        "anchored": AnchoredDuelsCV(rivals=CLOSEST_RIVALS),
+        "stacked": StackedDuels(),
+        "stumps": StumpDuels(),
+        "forest": ForestDuels(),
+    }
+    if engine in ours:
+        return ours[engine]
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
-    return RandomForestClassifier() if engine == "forest" else HistGradientBoostingClassifier()
+    return RandomForestClassifier() if engine == "forests" else HistGradientBoostingClassifier()

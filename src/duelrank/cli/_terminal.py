@@ -50,7 +50,10 @@ def table(columns: Iterable[tuple[str, str]]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    # Two spaces between columns: one is the padding, the other one belongs to the box.
+    made = Table(
+        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
+    )
     for heading, side in columns:
         made.add_column(heading, justify="left" if side == "left" else "right")
     return made
@@ -94,3 +97,49 @@ def progress(
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total)
         yield lambda steps: bar.update(task, advance=steps)
+
+
+@contextmanager
+def fitting(description: str, n_fits: int = 1) -> Iterator[Callable[[], None]]:
+    """Draw a bar of what fits have done, with the time that is left, on a terminal only.
+
+    Yields a function to call after every fit.
+    """
+    if not is_watched():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    from duelrank._progress import listening
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    done = 0
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=1.0, left="")
+
+        def update(share: float) -> None:
+            share = (done + share) / n_fits
+            elapsed = bar.tasks[task].elapsed or 0.0
+            left = _time_left(elapsed * (1 - share) / share) if share > 0 else ""
+            bar.update(task, completed=share, left=left)
+
+        def next_fit() -> None:
+            nonlocal done
+            done += 1
+            update(0.0)
+
+        with listening(update):
+            yield next_fit
+
+
+def _time_left(seconds: float) -> str:
+    if seconds < 60:
+        return f"about {seconds:.0f} s left"
+    return f"about {seconds / 60:.0f} min left"

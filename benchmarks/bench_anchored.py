@@ -33,7 +33,7 @@ from sklearn.svm import LinearSVC
 
 from bench_text import banking
 from duelrank import AnchoredDuels, DuelRanker, LogisticDuels, predict_top
-from duelrank.datasets import load_images
+from duelrank.datasets import load_images, load_text
 from duelrank.rankings import ranks_from_choices, ranks_from_pairs, ranks_from_sets
 
 FOLDER = Path(os.environ.get("DUELRANK_DATA", ".")) / "text"
@@ -75,16 +75,11 @@ def text() -> None:
         show(name, seconds, ranking, hits, peak())
 
 
-def read(name: str) -> list[dict[str, str]]:
-    with (FOLDER / name).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def titles() -> tuple[sparse.csr_matrix, list[list[str]], sparse.csr_matrix, list[list[str]], list]:
     """Return points and occupations of titles, four fifths and the rest, and all occupations."""
     of_title: dict[str, list[str]] = {}
-    for row in read("onet_titles.csv"):
-        of_title.setdefault(row["title"], []).append(row["occupation"])
+    for title, occupation in zip(*load_text("onet")):
+        of_title.setdefault(title, []).append(occupation)
     names = list(of_title)
     order = np.random.default_rng(0).permutation(len(names))
     held_out = [names[i] for i in order[: len(names) // 5]]
@@ -105,8 +100,9 @@ def occupations() -> None:
     X, sets, X_test, truth, classes = titles()
     print(f"{X.shape[0]:,} titles, {len(classes):,} occupations, {X.shape[1]:,} columns")
     related: dict[str, list[str]] = {}
-    for row in read("onet_related.csv"):
-        related.setdefault(row["occupation"], []).append(row["related"])
+    with (FOLDER / "onet_related.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            related.setdefault(row["occupation"], []).append(row["related"])
     y = ranks_from_sets(sets, classes, sparse=True)
     rows = np.repeat(np.arange(len(sets)), [len(several) for several in sets])
     labels = np.array([occupation for several in sets for occupation in several])
@@ -155,11 +151,10 @@ def occupations() -> None:
 
 
 def words() -> tuple[sparse.csr_matrix, np.ndarray, sparse.csr_matrix, np.ndarray]:
-    parts = [read(f"banking77_{name}.csv") for name in ("train", "test")]
-    labels = [np.array([row["category"] for row in part]) for part in parts]
+    texts, y = load_text("banking77")
+    texts_test, y_test = load_text("banking77", subset="test")
     vectorizer = TfidfVectorizer(sublinear_tf=True)
-    X = vectorizer.fit_transform([row["text"] for row in parts[0]])
-    return X, labels[0], vectorizer.transform([row["text"] for row in parts[1]]), labels[1]
+    return vectorizer.fit_transform(texts), y, vectorizer.transform(texts_test), y_test
 
 
 def kinds_of_choices(X: sparse.csr_matrix, y: np.ndarray, seed: int = 0) -> dict[str, object]:

@@ -9,7 +9,6 @@ Growth is measured on made-up text and drawn to output/text_growth.png.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import resource
@@ -29,6 +28,7 @@ from sklearn.pipeline import make_union
 from sklearn.svm import LinearSVC
 
 from duelrank import DuelRanker, LogisticDuels, LogisticDuelsCV, predict_ranks
+from duelrank.datasets import load_text
 from side_by_side import best_of, report
 
 BASE = {"rows": 100, "labels": 40, "columns": 20_000}
@@ -40,19 +40,13 @@ GRID = {
 
 
 def banking() -> tuple[sparse.csr_matrix, np.ndarray, sparse.csr_matrix, np.ndarray]:
-    folder = Path(os.environ["DUELRANK_DATA"]) / "text"
-    texts, labels = [], []
-    for name in ("banking77_train.csv", "banking77_test.csv"):
-        with (folder / name).open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-        texts.append([row["text"] for row in rows])
-        labels.append(np.array([row["category"] for row in rows]))
+    texts, y = load_text("banking77")
+    texts_test, y_test = load_text("banking77", subset="test")
     vectorizer = make_union(
         TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2)),
         TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(2, 5)),
     )
-    X = vectorizer.fit_transform(texts[0]).tocsr()
-    return X, labels[0], vectorizer.transform(texts[1]).tocsr(), labels[1]
+    return vectorizer.fit_transform(texts), y, vectorizer.transform(texts_test), y_test
 
 
 def made_up_text(rows: int, labels: int, columns: int) -> tuple[sparse.csr_array, np.ndarray]:

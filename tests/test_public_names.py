@@ -14,6 +14,7 @@ MODULES = [
     "datasets",
     "duels",
     "evaluation",
+    "explanations",
     "feedback",
     "losses",
     "plotting",
@@ -42,6 +43,7 @@ def test_public_names_are_exact():
     assert duelrank.__all__ == [
         "AnchoredDuels",
         "AnchoredDuelsCV",
+        "AutoDuels",
         "DuelRanker",
         "EstimatorDuels",
         "ForestDuels",

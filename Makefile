@@ -113,7 +113,7 @@ test-lowest:
 		hypothesis==6.90.0 pytest==8.0.0 pytest-xdist==3.5.0
 	.venv-lowest-cli/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 .venv-lowest-cli/bin/python -m pytest -n auto --maxprocesses 4 --dist loadgroup -m "not slow" \
-		tests/storage tests/tables tests/cli/test_cli.py tests/test_preprocessing.py tests/test_evaluation.py \
+		tests/storage tests/tables tests/cli/test_cli.py tests/preprocessing tests/test_evaluation.py \
 		tests/blocks/test_blocks.py tests/blocks/test_blocks_ranking.py tests/blocks/test_cluster.py \
 		tests/duels/logistic tests/duels/test_estimator_duels_dask.py
 

@@ -9,14 +9,28 @@ of their duel probabilities decide.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 from duelrank import DuelRanker
 from duelrank.plotting import TournamentDisplay
 
-X, y = load_digits(return_X_y=True)
-X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
+# %%
+# Tickets that are made up: how much they speak of money, parcels, accounts and devices. Some teams
+# answer tickets that sound alike.
+
+about = {
+    "billing": (3, 0, 1, 0),
+    "delivery": (0, 3, 0, 0),
+    "fraud": (2, 0, 2, 0),
+    "hardware": (0, 1, 0, 3),
+    "login": (0, 0, 3, 1),
+    "mobile app": (0, 0, 1, 3),
+    "refunds": (3, 1, 0, 0),
+    "returns": (2, 2, 0, 0),
+}
+rng = np.random.default_rng(0)
+y = rng.choice(list(about), size=400)
+X = np.array([about[team] for team in y]) + rng.normal(size=(400, 4))
+X_train, X_test, y_train, y_test = X[:200], X[200:], y[:200], y[200:]
 ranker = DuelRanker(random_state=0).fit(X_train, y_train)
 tournaments = ranker.tournament(X_test)
 print(tournaments)
@@ -27,13 +41,14 @@ print(tournaments)
 
 best_in_cycle = (tournaments.in_cycle & (tournaments.ranks == 1)).any(axis=1)
 row = int(np.flatnonzero(best_in_cycle)[0])
-display = TournamentDisplay.from_estimator(ranker, X_test, row=row, name=f"A {y_test[row]}")
+name = f"A ticket for {y_test[row]}"
+display = TournamentDisplay.from_estimator(ranker, X_test, row=row, name=name)
 
 # %%
 # The same tournament as a matrix: the label of the row beats that of the column with this
-# probability, in percent.
+# probability, in percent. Pale duels are open.
 
-display = TournamentDisplay(tournaments[row], name=f"A {y_test[row]}").plot(kind="matrix")
+display = TournamentDisplay(tournaments[row], name=name).plot(kind="matrix")
 plt.show()
 
 # %%

@@ -14,12 +14,12 @@ INK, PAPER, PATH, EDGE = "#1c2733", "#eef2f6", "#d6e6f5", "#9fb3c8"
 # From top to bottom: a room imports rooms above it, or to its left in the same row.
 ROWS = [
     ("rankings\nand losses", ["rankings", "feedback", "losses"]),
-    ("rows and any\nclassifier", ["tables", "blocks", "predictions"]),
+    ("tables and any\nclassifier", ["tables", "blocks", "predictions", "preprocessing"]),
     ("the path", ["duels", "tournaments", "scoring", "rankers"]),
     ("more rankings\nand theory", ["consensus", "competitors", "posteriors", "bounds", "datasets"]),
     (
         "what people\nlook at",
-        ["plotting", "report", "evaluation", "preprocessing", "storage", "cli"],
+        ["explanations", "plotting", "report", "evaluation", "storage", "cli"],
     ),
 ]
 WHAT = {
@@ -29,6 +29,7 @@ WHAT = {
     "tables": "CSV, Parquet in and out",
     "blocks": "rows piece by piece",
     "predictions": "rankings off any classifier",
+    "preprocessing": "columns, text → X",
     "duels": "X, feedback → margins",
     "tournaments": "margins → scores",
     "scoring": "losses as scorers",
@@ -38,10 +39,10 @@ WHAT = {
     "posteriors": "known η, diagnosis",
     "bounds": "the paper's bounds",
     "datasets": "data to try",
+    "explanations": "which words spoke",
     "plotting": "pictures",
     "report": "an HTML page",
     "evaluation": "side by side",
-    "preprocessing": "columns → X",
     "storage": "model files",
     "cli": "the command",
 }

@@ -44,7 +44,14 @@ from duelrank._sklearn import (
     transformers_inside,
     unwrap,
 )
-from duelrank.preprocessing import Piece, TextFeatures, cells_of, column_of
+from duelrank.preprocessing import (
+    DateFeatures,
+    Piece,
+    TextFeatures,
+    cells_of,
+    column_of,
+    dates_written,
+)
 from duelrank.rankers import DuelRanker
 from duelrank.rankings import codes_from_labels
 
@@ -344,10 +351,16 @@ def _sources_of_columns(transformer: ColumnTransformer, X: Any) -> Iterator[_Sou
             names = _names_out(part, [str(column) for column in columns], len(places))
             yield from (_Source(n, places[[i]], None) for i, n in enumerate(names))
             continue
+        read = dates_written if _takes_dates(part) else cells_of
         for number, column in enumerate(columns):
             mine = places[np.array(owners) == number]
             if len(mine):
-                yield _Source(str(column), mine, cells_of(column_of(X, column)))
+                yield _Source(str(column), mine, read(column_of(X, column)))
+
+
+def _takes_dates(step: Any) -> bool:
+    first = step.steps[0][1] if isinstance(step, Pipeline) else step
+    return isinstance(first, DateFeatures)
 
 
 def _owners(step: Any, owners: list[int]) -> list[int] | None:

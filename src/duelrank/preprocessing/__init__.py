@@ -5,8 +5,9 @@ a *list* of its best labels, best first, or a label that was *picked* among some
 `make_preprocessing` makes the scikit-learn ColumnTransformer that is the first step of a model
 fitted from the command line:
 
-- numbers, dates and booleans: the median replaces missing values, a second column says where
-  values were missing, if any were, and all columns get the standard scale;
+- numbers and booleans: the median replaces missing values, a second column says where values
+  were missing, if any were, and all columns get the standard scale;
+- dates: `DateFeatures`, days since 1970, then as numbers;
 - categories: every value gets a column, and missing is one of the values. If there are too many,
   only the most frequent ones get a column. All others share one, and so do values that were not
   seen;
@@ -15,6 +16,7 @@ fitted from the command line:
 
 - `_training_data`: a table becomes features and labels;
 - `_columns`: kinds of columns become transformers;
+- `_dates`: dates become days;
 - `_text`: text becomes numbers, and numbers about these are spread over the text again;
 - `_vectors`: lists of numbers become columns.
 
@@ -25,10 +27,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# For explanations: cells of columns.
+# For explanations: cells of columns, and dates as they are written.
 from duelrank.preprocessing._cells import cells_of as cells_of
 from duelrank.preprocessing._cells import column_of as column_of
 from duelrank.preprocessing._columns import make_preprocessing
+from duelrank.preprocessing._dates import DateFeatures
+from duelrank.preprocessing._dates import dates_written as dates_written
 from duelrank.preprocessing._text import Piece, TextFeatures
 from duelrank.preprocessing._vectors import VectorFeatures
 
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "DateFeatures",
     "Piece",
     "TextFeatures",
     "TrainingData",

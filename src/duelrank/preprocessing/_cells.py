@@ -51,5 +51,7 @@ def name_of(transformer: Any) -> str:
 
 
 def _is_missing(cell: Any) -> bool:
-    # NaN, and pandas' NA, which has no truth value.
-    return cell is None or type(cell).__name__ == "NAType" or (np.isscalar(cell) and cell != cell)
+    # NaN, and pandas' NA and NaT: the first has no truth value, the second is no scalar.
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return bool(np.isscalar(cell) and cell != cell)

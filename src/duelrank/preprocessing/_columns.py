@@ -11,6 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from duelrank.preprocessing._dates import DateFeatures
 from duelrank.preprocessing._text import TextFeatures
 from duelrank.preprocessing._vectors import VectorFeatures
 
@@ -26,8 +27,7 @@ def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
     Parameters
     ----------
     kinds : mapping of str to str
-        Kinds by column name, as in `duelrank.tables`. The transformer takes numbers for dates: days
-        since 1970, as `duelrank.tables.features` makes them.
+        Kinds by column name, as in `duelrank.tables`.
 
     Returns
     -------
@@ -43,12 +43,15 @@ def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
     if unknown:
         raise ValueError(f"kinds must be some of {', '.join(KINDS)}; got {unknown[0]!r}.")
     of_kind = {kind: [name for name in kinds if kinds[name] == kind] for kind in kinds.values()}
-    categories, texts, vectors = (of_kind.pop(k, []) for k in ("category", "text", "vector"))
+    others = ("date", "category", "text", "vector")
+    dates, categories, texts, vectors = (of_kind.pop(kind, []) for kind in others)
     numbers = [name for name in kinds if kinds[name] in of_kind]
     transformers: list[tuple[str, Any, list[str]]] = []
     if numbers:
-        imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-        transformers.append(("numbers", make_pipeline(imputer, StandardScaler()), numbers))
+        transformers.append(("numbers", make_pipeline(_median(), StandardScaler()), numbers))
+    if dates:
+        steps = (DateFeatures(), _median(), StandardScaler())
+        transformers.append(("dates", make_pipeline(*steps), dates))
     if categories:
         transformers.append(("categories", _one_hot(bool(texts)), categories))
     transformers += [(f"vector {name}", VectorFeatures(), [name]) for name in vectors]
@@ -56,6 +59,10 @@ def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
     return ColumnTransformer(
         transformers, verbose_feature_names_out=False, sparse_threshold=1.0 if texts else 0.0
     )
+
+
+def _median() -> SimpleImputer:
+    return SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
 
 
 def _one_hot(sparse: bool) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -22,6 +23,12 @@ MANY_VALUES = 100
 FEW_ROWS = 20
 # If this share of its values are numbers, a column was meant to hold numbers.
 MOSTLY_NUMBERS = 0.8
+# How numbers and dates are written elsewhere, and what is said where all values look like that.
+WRITTEN_OTHERWISE = {
+    r"[+-]?\d{1,3}(\.?\d{3})*,\d+": "numbers with a decimal comma; write 199.50 for 199,50",
+    r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?": "numbers with commas; write 1250 for 1,250",
+    r"\d{1,2}([./-])\d{1,2}\1\d{2,4}": "dates; write them as 2024-05-31",
+}
 # Columns of row numbers: a first column without a name, and the names that pandas writes.
 INDEX_COLUMNS = ("", "__index_level_0__", "Unnamed: 0")
 LABEL_TYPES = {"O": "text", "i": "whole numbers", "b": "true and false"}
@@ -316,7 +323,8 @@ def _why_useless(name: str, kind: str, column: pa.ChunkedArray) -> str:
         return "always the same value"
     if kind == "category" and len(column) > FEW_ROWS and column.null_count == 0:
         values = pc.unique(column)
-        if len(values) == len(column) and _strays(values) is None:
+        meant_otherwise = _strays(values) or _written_otherwise(values)
+        if len(values) == len(column) and meant_otherwise is None:
             return "different in every row"
     return ""
 
@@ -342,6 +350,8 @@ def _note_categories(X: pa.Table, kinds: dict[str, str], notes: list[str]) -> No
                 f"{name!r} is mostly numbers but holds {strays}, so it is taken for categories; "
                 "leave those cells empty to take it for numbers"
             )
+        elif (looks := _written_otherwise(values)) is not None:
+            notes.append(f"{name!r} is taken for categories, but looks like {looks}")
         elif len(values) > MANY_VALUES:
             notes.append(
                 f"{name!r} has {len(values)} different values, of which the most frequent "
@@ -356,6 +366,15 @@ def _strays(values: pa.Array) -> str | None:
     if not strays or len(strays) > (1 - MOSTLY_NUMBERS) * len(texts):
         return None
     return ", ".join(map(repr, strays[:3])) + (" and others" if len(strays) > 3 else "")
+
+
+def _written_otherwise(values: pa.Array) -> str | None:
+    """Say what values look like if all of them are numbers or dates in another notation."""
+    texts = [text.strip() for text in values.to_pylist()]
+    for pattern, advice in WRITTEN_OTHERWISE.items():
+        if texts and all(re.fullmatch(pattern, text) for text in texts):
+            return advice
+    return None
 
 
 def _is_number(text: str) -> bool:

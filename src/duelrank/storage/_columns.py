@@ -22,6 +22,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.utils import get_tags
 
 from duelrank.duels import DuelEngine
+from duelrank.preprocessing import DateFeatures
 from duelrank.rankers import DuelRanker
 
 Kinds = dict[str, str | None]
@@ -75,6 +76,8 @@ def _kinds(step: Any, names: list[str]) -> Kinds:
         return _kinds(step.duels_, names)
     if isinstance(step, DuelEngine) and hasattr(step, "inner_estimator"):
         return _kinds(step.inner_estimator(), names)
+    if isinstance(step, DateFeatures):
+        return dict.fromkeys(names, "date")
     if isinstance(step, SimpleImputer):
         return _each([[value] for value in step.statistics_], names)
     if isinstance(step, (OneHotEncoder, OrdinalEncoder, TargetEncoder)):

@@ -158,7 +158,7 @@ def _our_types() -> list[str]:
     engines = (getattr(duels, name) for name in duels.__all__)
     kinds: list[Any] = [DuelRanker, duels.WithSquares]
     kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
-    kinds += [preprocessing.TextFeatures, preprocessing.VectorFeatures]
+    kinds += [preprocessing.DateFeatures, preprocessing.TextFeatures, preprocessing.VectorFeatures]
     kinds += [scoring.RankingScorer, scoring.TopKScorer]
     # What the scorers measure.
     kinds += [losses.kendall_distance, losses.kendall_tau, losses.kendall_tau_of_known_pairs]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.pipeline import Pipeline
 
-from duelrank import DuelRanker, LogisticDuels, predict_top
+from duelrank import DuelRanker, LogisticDuels, predict_order, predict_top
 from duelrank.datasets import load_text
 
 pa = pytest.importorskip("pyarrow")
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq  # noqa: E402
 from duelrank.evaluation import evaluate  # noqa: E402
 from duelrank.preprocessing import make_preprocessing, training_data  # noqa: E402
 from duelrank.storage import describe, load  # noqa: E402
+from duelrank.tables import features as as_features  # noqa: E402
 from test_cli import fail, succeed  # noqa: E402
 
 N = 300
@@ -246,6 +247,49 @@ def test_a_column_of_text_that_is_not_there(folder, tmp_path):
     assert fail("rank", folder / "quick.skops", data) == (
         f"{data} has no column 'body'; it has subject, priority, customer_age, date, channel."
     )
+
+
+def test_explain_tells_words_columns_and_dates(folder, tmp_path):
+    model, wide = folder / "quick.skops", {"env": {"COLUMNS": "200"}}
+    row = next(i for i, team in enumerate(TICKETS["team"]) if team == "login desk")
+    told = succeed("explain", model, folder / "tickets.csv", "--row", row, **wide).stdout
+    assert told.count("Why login desk before ") == 2
+    assert re.search(rf"date = {TICKETS['date'][row]} +[+-]\d", told)  # not as days
+    assert re.search(r"body: (password|account|reset|locked|code|email|browser) +\+", told)
+    assert f"channel = {TICKETS['channel'][row]} " in told
+    # A row whose label is far behind is explained against that label, too.
+    wrong = {name: values[row : row + 1] for name, values in TICKETS.items()}
+    features = pa.table({name: wrong[name] for name in KINDS})
+    last = predict_order(load(model), as_features(features, KINDS))[0, -1]
+    wrong["team"] = [last]
+    told = succeed(
+        "explain", model, write(tmp_path / "wrong.csv", wrong), "--row", 0, **wide
+    ).stdout
+    assert told.count("Why login desk before ") == 3
+    assert f"Why login desk before {last}?" in told
+    asked = ("explain", model, folder / "tickets.csv", "--row", row, "--rival")
+    told = succeed(*asked, last, **wide).stdout
+    assert told.count("Why login desk before ") == 1
+    assert f"Why login desk before {last}?" in told
+    assert fail(*asked, "login desk") == (
+        "--rival 'login desk' is the first label; name another one."
+    )
+    assert fail(*asked, "the moon") == "--rival 'the moon' is no label that the model knows."
+
+
+def test_numbers_and_dates_in_another_notation_are_told(tmp_path):
+    columns = {
+        "price": [f"{number},50" for number in range(60)],
+        "opened": [f"{1 + number % 28:02}.05.2024" for number in range(60)],
+        "amount": [f"{number % 7 + 1},250" for number in range(60)],
+        "y": ["a", "b"] * 30,
+    }
+    told = succeed(
+        "fit", write(tmp_path / "d.csv", columns), "--target", "y", "-o", tmp_path / "m", *QUICK
+    ).stderr
+    assert "'price' is taken for categories, but looks like numbers with a decimal comma" in told
+    assert "'opened' is taken for categories, but looks like dates; write them as 2024-05" in told
+    assert "'amount' is taken for categories, but looks like numbers with " in told
 
 
 def test_baselines_learn_from_the_same_text(folder):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from duelrank.cli._files import check_inputs
-from duelrank.cli._labels import known_codes
+from duelrank.cli._labels import known_code, known_codes
 from duelrank.cli._model import Model, load_model
 from duelrank.cli._options import reading_options, trust_option
-from duelrank.cli._terminal import plain, show, table
+from duelrank.cli._terminal import note, plain, show, table
 
 if TYPE_CHECKING:
     from duelrank.explanations import DuelExplanation
@@ -33,6 +33,12 @@ MOST_OPPONENTS, MOST_CYCLES, MOST_UPSETS, LONGEST_LOOP = 3, 3, 10, 6
 @click.option(
     "--top", type=click.IntRange(1), default=10, show_default=True, help="Labels to show."
 )
+@click.option(
+    "--rival",
+    metavar="LABEL",
+    help="Explain why the first label is ahead of this one.  [default: the next two, and the "
+    "label of the row]",
+)
 @trust_option
 @reading_options
 def explain(
@@ -40,6 +46,7 @@ def explain(
     data: str,
     row: int,
     top: int,
+    rival: str | None,
     trust: tuple[str, ...],
     delimiter: str | None,
     encoding: str,
@@ -48,10 +55,12 @@ def explain(
 
     It tells who beats whom and how surely, where the duels contradict each other, and how that was
     resolved. Where duels are linear, it also tells which words and which columns spoke for the
-    first label, and which for its closest rivals.
+    first label, and which for its closest rivals; and for the label of the row, if it is not the
+    first.
     """
     check_inputs(model_file, data)
     model = load_model(model_file, trust)
+    asked = None if rival is None else _known_label(model, rival)
     X, label = _read_row(model, data, row, delimiter, encoding)
     from duelrank._sklearn import unwrap
 
@@ -64,11 +73,42 @@ def explain(
     show(_ranking_table(tournament, proba, top))
     for line in _story(tournament, ranker.aggregation, ranker.ties):
         show(line)
-    from duelrank.explanations import can_explain, explain_first
+    _show_why(model, X, _rivals(tournament, label, asked), is_asked=asked is not None)
+
+
+def _known_label(model: Model, written: str) -> int:
+    """Return the code of a label."""
+    from duelrank.tables import TableError
+
+    code = known_code(written, model.model.classes_)
+    if code is None:
+        raise TableError(f"--rival {plain(written)!r} is no label that the model knows.")
+    return code
+
+
+def _rivals(tournament: Tournaments, label: tuple[int, str] | None, asked: int | None) -> list[int]:
+    """Return the labels against which the first one is explained."""
+    order = _codes(tournament)
+    if asked is not None:
+        if asked == order[0]:
+            from duelrank.tables import TableError
+
+            name = plain(tournament.classes[asked])
+            raise TableError(f"--rival {name!r} is the first label; name another one.")
+        return [asked]
+    rivals = order[1 : 1 + RIVALS]
+    own = -1 if label is None else label[0]
+    return rivals if own in (-1, order[0], *rivals) else [*rivals, own]
+
+
+def _show_why(model: Model, X: Any, rivals: list[int], is_asked: bool) -> None:
+    from duelrank.explanations import can_explain, explain_duel
 
     if can_explain(model.model):
-        for reasons in explain_first(model.model, X, RIVALS):
-            _show_reasons(reasons)
+        for rival in rivals:
+            _show_reasons(explain_duel(model.model, X, rival=model.model.classes_[rival]))
+    elif is_asked:
+        note("--rival explains linear duels only, and those of this model are not.")
 
 
 def _read_row(
@@ -208,7 +248,8 @@ def _show_reasons(reasons: DuelExplanation) -> None:
         show(_marked(plain(column), pieces))
     made = table([(f"for {label}", "left"), ("", "right"), ("", "right"),
                   (f"for {rival}", "left"), ("", "right"), ("", "right")])  # fmt: skip
-    named = [(_named(item), item.contribution) for item in reasons.items]
+    several = len(reasons.texts) > 1  # then a word is said with its column
+    named = [(_named(item, several), item.contribution) for item in reasons.items]
     named.append(("(before anything is known)", reasons.baseline))
     named.sort(key=lambda reason: -abs(reason[1]))
     sides = [[reason for reason in named if reason[1] * sign > 0] for sign in (1, -1)]
@@ -233,9 +274,9 @@ def _first_reasons(side: list[tuple[str, float]]) -> list[tuple[str, float]]:
     return [*side[:REASONS], (f"{len(rest)} more", sum(value for _, value in rest))]
 
 
-def _named(item: Any) -> str:
+def _named(item: Any, with_column: bool) -> str:
     if item.is_word:
-        return plain(item.text)
+        return plain(f"{item.column}: {item.text}" if with_column else item.text)
     return plain(f"{item.column} = {item.text}" if item.text else item.column)
 
 

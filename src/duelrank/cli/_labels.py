@@ -41,6 +41,11 @@ def known_codes(name: str, column: pa.ChunkedArray, known: Any) -> tuple[Any, li
     return np.array([code_of.get(label, -1) for label in written], dtype=np.intp), written
 
 
+def known_code(label: str, known: Any) -> int | None:
+    """Return the place of a label among known ones, as it is written; None if it is not there."""
+    return _codes_as_written(known.tolist()).get(label)
+
+
 def as_known(rows: Iterable[list[Any]], known: list[Any]) -> list[list[Any]]:
     """Return rows of labels as the known ones are written; unknown ones stay as they are."""
     known_as = {text: known[code] for text, code in _codes_as_written(known).items()}

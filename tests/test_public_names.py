@@ -25,6 +25,7 @@ MODULES = [
     "rankings",
     "report",
     "scoring",
+    "shortlists",
     "storage",
     "tables",
     "tournaments",

@@ -56,6 +56,7 @@ ROOMS = {
         "_training",
         "_label_ranker",
     ],
+    "shortlists": ["rankings", "predictions", "rankers"],
     "preprocessing": ["rankings", "tables"],
     "explanations": ["rankings", "rankers", "preprocessing"],
     "consensus": ["rankings", "feedback", "tournaments"],

@@ -12,7 +12,8 @@ The path from data to a ranking, with the shapes of n points, K labels and P = K
 - :mod:`duelrank.rankers` walk the whole path as a scikit-learn classifier.
 
 :mod:`duelrank.predictions` read rankings off any other classifier, and :mod:`duelrank.scoring`
-makes scorers of the losses.
+makes scorers of the losses. :mod:`duelrank.shortlists` are as many of the first labels as hold the
+right one with a given probability.
 
 In place of y there may be top-m lists or rankings: :mod:`duelrank.feedback` says what rows reveal
 about duels, :mod:`duelrank.consensus` finds one ranking for many, and :mod:`duelrank.competitors`
@@ -116,6 +117,7 @@ _ROOMS = (
     "rankings",
     "report",
     "scoring",
+    "shortlists",
     "storage",
     "tables",
     "tournaments",

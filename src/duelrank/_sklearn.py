@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model._base import LinearClassifierMixin as LinearClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as take_rows
+from sklearn.utils import get_tags
 from sklearn.utils._metadata_requests import _MetadataRequester as MetadataRequester
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.metadata_routing import process_routing
@@ -35,6 +37,7 @@ __all__ = [
     "fit_context",
     "fit_of_subestimator",
     "has_wrapped_fit",
+    "input_tags_of",
     "is_parameter",
     "predictor_inside",
     "route_fit_metadata",
@@ -131,6 +134,10 @@ def _inside(estimator: Any) -> tuple[list[Any], Any]:
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
+        elif hasattr(estimator, "predict_shortlist"):
+            estimator = estimator.estimator_
+        elif isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
         elif isinstance(estimator, Pipeline):
             steps = [step for _, step in estimator.steps]
             transformers += [s for s in steps[:-1] if s is not None and s != "passthrough"]
@@ -144,6 +151,11 @@ def columns_of(transformer: Any, name: str) -> list[Any]:
     numbers = transformer._transformer_to_input_indices[name]
     names = getattr(transformer, "feature_names_in_", None)
     return [int(number) if names is None else str(names[number]) for number in numbers]
+
+
+def input_tags_of(estimator: Any) -> Any:
+    """Return what an estimator says about the X that it takes."""
+    return get_tags(estimator).input_tags
 
 
 def is_parameter(name: str, parameter: str) -> bool:

@@ -77,7 +77,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     coverage : float or sequence of floats, default=0.9
         How often the right label is in the list, between 0 and 1. With several, lists are made for
         each.
-    score : {"auto", "probability", "evidence", "rank", "aps", "raps"}, default="auto"
+    conformity_score : {"auto", "probability", "evidence", "rank", "aps", "raps"}, default="auto"
         By what labels are taken into a list. "probability": the labels whose probability is above
         a threshold, which gives the shortest lists. "evidence": the first k labels, and the next
         one if its evidence is above a threshold; for a `DuelRanker`, the evidence is the share of
@@ -121,7 +121,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     coverages_ : ndarray of float
         The coverages asked for.
     score_ : str
-        The score in use.
+        The conformity score in use.
     n_calibration_ : int
         Number of calibration rows.
     label_groups_ : ndarray of int, of shape (K,), or None
@@ -156,7 +156,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         estimator: Any = None,
         coverage: float | Sequence[float] = 0.9,
         *,
-        score: str = "auto",
+        conformity_score: str = "auto",
         by: str = "all",
         cv: Any = None,
         calibration_size: float = 0.2,
@@ -168,7 +168,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> None:
         self.estimator = estimator
         self.coverage = coverage
-        self.score = score
+        self.conformity_score = conformity_score
         self.by = by
         self.cv = cv
         self.calibration_size = calibration_size
@@ -209,7 +209,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_enough(sum(len(rows) for _, rows in parts), coverages, "calibration rows")
         if isinstance(self.estimator, FrozenEstimator):
             _warn_if_learned_from(estimator, X, codes)
-        score = _settled_score(self.score, estimator)
+        score = _settled_score(self.conformity_score, estimator)
         uniform = Uniform(seed) if self.randomize else None
         own = [
             self._oddness(model, classes, take_rows(X, rows), score, uniform)[
@@ -415,7 +415,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return not isinstance(self.coverage, Real)
 
     def _check_parameters(self) -> None:
-        check_choice("score", self.score, SCORES)
+        check_choice("conformity_score", self.conformity_score, SCORES)
         check_choice("by", self.by, BY)
         check_choice("longer", self.longer, LONGER)
         if self.max_length is not None:
@@ -579,7 +579,7 @@ def _settled_score(score: str, estimator: Any) -> str:
         return "probability" if has_probabilities else "evidence"
     if score in ON_PROBABILITIES and not has_probabilities:
         raise ValueError(
-            f"score={score!r} needs an estimator with predict_proba; for "
+            f"conformity_score={score!r} needs an estimator with predict_proba; for "
             f"{type(estimator).__name__} take 'evidence' or 'rank'."
         )
     return score

@@ -71,7 +71,7 @@ ROOMS = {
     "posteriors": ["rankings", "tournaments"],
     "bounds": [],
     "datasets": ["rankings", "posteriors"],
-    "plotting": ["rankings", "predictions", "tournaments", "explanations"],
+    "plotting": ["rankings", "predictions", "tournaments", "shortlists", "explanations"],
     "report": [
         "rankings",
         "tournaments",

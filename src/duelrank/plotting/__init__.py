@@ -7,6 +7,7 @@ with its ``ax_`` and ``figure_``. A model is a `DuelRanker`, or any classifier i
 sense for it, also inside pipelines and searches.
 
 - `TopKAccuracyDisplay`: how often the true label is among the first k, for several rankers;
+- `ShortlistDisplay`: how long lists are that hold the right label as often as asked for;
 - `DuelMatrixDisplay`: which labels lose their duels, and to whom;
 - `TournamentDisplay`: the duels of one point, its ranking and its cycles;
 - `RankDistributionDisplay`: the places at which every label ends up;
@@ -22,6 +23,7 @@ from duelrank.plotting._contributions import ContributionsDisplay
 from duelrank.plotting._duel_matrix import DuelMatrixDisplay
 from duelrank.plotting._rank_distribution import RankDistributionDisplay
 from duelrank.plotting._reliability import ReliabilityDisplay
+from duelrank.plotting._shortlists import ShortlistDisplay
 from duelrank.plotting._top_k import TopKAccuracyDisplay
 from duelrank.plotting._tournament import TournamentDisplay
 
@@ -30,6 +32,7 @@ __all__ = [
     "DuelMatrixDisplay",
     "RankDistributionDisplay",
     "ReliabilityDisplay",
+    "ShortlistDisplay",
     "TopKAccuracyDisplay",
     "TournamentDisplay",
 ]

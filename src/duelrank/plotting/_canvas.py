@@ -20,6 +20,8 @@ __all__ = [
     "CURVE",
     "GREY",
     "VERMILION",
+    "axes_below",
+    "axes_named",
     "check_ax",
     "check_top",
     "curve_style",
@@ -94,6 +96,28 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
         return ax
     axes: Axes = pyplot().subplots(figsize=(width, height), layout="constrained")[1]
     return axes
+
+
+def axes_named(ax: Axes, name: str) -> Any:
+    """Return the axes of this name that share the x axis with others, if there are any."""
+    shared = ax.get_shared_x_axes()
+    found = [a for a in ax.figure.axes if a.get_label() == name and shared.joined(a, ax)]
+    return found[0] if found else None
+
+
+def axes_below(ax: Axes, name: str, part: float) -> Any:
+    """Split the room of the axes, and return new ones of this name in its lower part."""
+    place = ax.get_subplotspec()
+    if place is not None:
+        parts = place.subgridspec(2, 1, height_ratios=[1 - part, part], hspace=0.08)
+        ax.set_subplotspec(parts[0])
+        return ax.figure.add_subplot(parts[1], sharex=ax, label=name)
+    box = ax.get_position()
+    gap = 0.04 * box.height
+    upper = (1 - part) * box.height - gap
+    ax.set_position((box.x0, box.y1 - upper, box.width, upper))
+    lower = part * box.height
+    return ax.figure.add_axes((box.x0, box.y0, box.width, lower), sharex=ax, label=name)
 
 
 def style(defaults: dict[str, Any], given: dict[str, Any] | None, artist: Any) -> dict[str, Any]:

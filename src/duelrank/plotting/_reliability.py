@@ -13,7 +13,15 @@ from numpy.typing import ArrayLike
 
 from duelrank._parameters import check_choice
 from duelrank._sklearn import unwrap
-from duelrank.plotting._canvas import curve_style, legend_name, legend_outside, new_axes, style
+from duelrank.plotting._canvas import (
+    axes_below,
+    axes_named,
+    curve_style,
+    legend_name,
+    legend_outside,
+    new_axes,
+    style,
+)
 from duelrank.plotting._points import (
     check_classes,
     codes_of,
@@ -313,7 +321,7 @@ class ReliabilityDisplay:
             axis.set_major_formatter(PercentFormatter(1, decimals=0))
         ax.grid(alpha=0.3)
         self.counts_ax_ = _draw_counts(ax, self) if counts else None
-        legend_outside(ax, _counts_axes(ax))
+        legend_outside(ax, axes_named(ax, COUNTS))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -322,7 +330,7 @@ def _draw_counts(ax: Axes, display: ReliabilityDisplay) -> Any:
     """Draw the counts below the curve, into the axes of an earlier display if there is one."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    below: Any = _counts_axes(ax) or _axes_below(ax)
+    below: Any = axes_named(ax, COUNTS) or axes_below(ax, COUNTS, 0.2)
     below.set(xlabel=ax.get_xlabel(), ylabel="count")
     below.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
     below.yaxis.set_major_formatter(EngFormatter(sep=""))
@@ -345,24 +353,3 @@ def _draw_counts(ax: Axes, display: ReliabilityDisplay) -> Any:
         linestyle=display.line_.get_linestyle(),
     )
     return below
-
-
-def _counts_axes(ax: Axes) -> Any:
-    """Return the axes of the counts below the curve, if there are any."""
-    shared = ax.get_shared_x_axes()
-    found = [a for a in ax.figure.axes if a.get_label() == COUNTS and shared.joined(a, ax)]
-    return found[0] if found else None
-
-
-def _axes_below(ax: Axes) -> Any:
-    """Split the room of the axes, and return new ones in its lower part."""
-    place = ax.get_subplotspec()
-    if place is not None:
-        parts = place.subgridspec(2, 1, height_ratios=[4, 1], hspace=0.08)
-        ax.set_subplotspec(parts[0])
-        return ax.figure.add_subplot(parts[1], sharex=ax, label=COUNTS)
-    box = ax.get_position()
-    ax.set_position((box.x0, box.y0 + 0.24 * box.height, box.width, 0.76 * box.height))
-    return ax.figure.add_axes(
-        (box.x0, box.y0, box.width, 0.19 * box.height), sharex=ax, label=COUNTS
-    )

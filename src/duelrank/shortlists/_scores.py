@@ -49,9 +49,8 @@ def label_oddness(
         Which score.
     always_first : bool
         Whether the first label is never odd, so that it is in every list.
-    uniform : callable or None
-        Draws a number between 0 and 1 for every row from what is known of it, if scores are
-        randomised.
+    uniform : Uniform or None
+        Draws numbers for every row from what is known of it, if lists are randomised.
 
     Returns
     -------
@@ -60,12 +59,12 @@ def label_oddness(
     order : ndarray of int, of shape (n, K)
         Codes, best first.
     drawn : ndarray of shape (n, 1) or None
-        The number of every row.
+        A number between 0 and 1 for every row, to decide between equal scores.
     """
     by_label = label_scores(model, X)
     order = order_from_scores(by_label)
-    drawn = None if uniform is None else uniform(by_label)
-    along = _ALONG_THE_RANKING[score](model, X, order, drawn)
+    inside, drawn = (None, None) if uniform is None else uniform(by_label)
+    along = _ALONG_THE_RANKING[score](model, X, order, inside)
     # A classifier may rank by other numbers than its probabilities.
     along = np.maximum.accumulate(along, axis=1)
     if always_first and along.shape[1]:
@@ -76,20 +75,28 @@ def label_oddness(
 
 
 class Uniform:
-    """Numbers between 0 and 1, one for every row, that depend on the row and on a seed alone.
+    """Two numbers between 0 and 1 for every row, that depend on the row and on a seed alone.
 
-    So a row gets the same list whichever rows are asked about together with it.
+    So a row gets the same list whichever rows are asked about together with it. The first number
+    is for scores that are randomised themselves, the second one decides between equal scores: rows
+    that are alike have equal scores of the first kind, so one number cannot be both.
     """
 
     def __init__(self, seed: int) -> None:
         self.seed = np.uint64(seed)
 
-    def __call__(self, by_label: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(
+        self, by_label: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         bits = np.ascontiguousarray(by_label, dtype=np.float64).view(np.uint64)
         mixed = np.full(len(bits), self.seed)
         for column in bits.T:
             mixed = _mix(mixed ^ column)
-        return ((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)[:, np.newaxis]
+        return _as_shares(mixed), _as_shares(_mix(mixed))
+
+
+def _as_shares(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
+    return ((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53)[:, np.newaxis]
 
 
 def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

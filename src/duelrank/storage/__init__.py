@@ -9,6 +9,7 @@ The modules, in the order of the steps from a model to a file and back:
 
 - `_saving`: `save`, and the description of the model;
 - `_training_data`: what a model holds of its training data, and a model without training rows;
+- `_shortlists`: what makes the model's shortlists, if it makes any;
 - `_columns`: the kinds of the model's columns, as far as the model tells;
 - `_packing`: the same attribute of all duels becomes one array, however many duels there are;
 - `_texts`: many texts become two arrays, however many texts there are;
@@ -40,6 +41,7 @@ from duelrank.storage._versions import ModelVersionWarning
 if TYPE_CHECKING:
     from duelrank.storage._columns import takes_texts as takes_texts
     from duelrank.storage._saving import save
+    from duelrank.storage._shortlists import shortlister_inside as shortlister_inside
 
 __all__ = [
     "ModelDescription",
@@ -62,4 +64,8 @@ def __getattr__(name: str) -> Any:
         from duelrank.storage._columns import takes_texts
 
         return takes_texts
+    if name == "shortlister_inside":  # for the command
+        from duelrank.storage._shortlists import shortlister_inside
+
+        return shortlister_inside
     raise AttributeError(f"module 'duelrank.storage' has no attribute {name!r}")

@@ -4,8 +4,8 @@ A file may hold trusted types only and still be hostile. Compiled code in scikit
 check the node numbers of a tree, the counts of a support vector machine or the indices of a sparse
 matrix; wrong ones make it read memory that belongs to something else. So they are checked here,
 before they are used; `_text_checks` has the vocabularies. Engines check themselves, when
-`duelrank.duels.check_engine` asks them, and so do transformers of ours that have a method
-``check_fitted()``. All checks raise ValueError, which `load` turns into its own error.
+`duelrank.duels.check_engine` asks them, and so do shortlists, and transformers of ours that have a
+method ``check_fitted()``. All checks raise ValueError, which `load` turns into its own error.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sklearn.ensemble import BaggingClassifier
 from duelrank._pairs import n_pairs
 from duelrank.duels import check_engine
 from duelrank.rankers import DuelRanker
+from duelrank.shortlists import PlaceIntervals, Shortlister
 from duelrank.storage._sklearn_models import (
     NODE_DTYPE,
     PREDICTOR_RECORD_DTYPE,
@@ -170,6 +171,15 @@ def _check_estimator(estimator: Any) -> None:
         _check_histogram_boosting(estimator)
     if isinstance(estimator, DuelRanker) and hasattr(estimator, "duels_"):
         _check_ranker(estimator)
+    if isinstance(estimator, Shortlister) and hasattr(estimator, "calibration_scores_"):
+        _check_shortlister(estimator)
+    if isinstance(estimator, PlaceIntervals) and hasattr(estimator, "half_width_"):
+        _require(
+            type(estimator.half_width_) is float
+            and estimator.width_ in ("constant", "duels")
+            and _are_same_labels(estimator.classes_, estimator.estimator_.classes_),
+            "the calibration of the places is not counted right",
+        )
     check_vectorizer(estimator)
     check_columns(estimator)
     if isinstance(estimator, TransformerMixin) and type(estimator).__module__.startswith(OURS):
@@ -263,6 +273,27 @@ def _check_ranker(ranker: DuelRanker) -> None:
         "the labels are not counted right",
     )
     check_engine(engine, n_classes)
+
+
+def _check_shortlister(lists: Shortlister) -> None:
+    """Let shortlists check themselves, and check that they have the labels of what ranks them."""
+    Shortlister.check_fitted(lists)
+    _require(
+        isinstance(lists.coverages_, np.ndarray)
+        and lists.coverages_.ndim == 1
+        and lists.coverages_.dtype == np.float64
+        and type(lists.n_calibration_) is int
+        and _are_same_labels(lists.classes_, lists.estimator_.classes_),
+        "the calibration of the lists is not counted right",
+    )
+
+
+def _are_same_labels(labels: Any, others: Any) -> bool:
+    return (
+        isinstance(labels, np.ndarray)
+        and isinstance(others, np.ndarray)
+        and labels.tolist() == others.tolist()
+    )
 
 
 def _check_transformer(transformer: Any) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, TargetEncoder
@@ -24,6 +25,7 @@ from sklearn.utils import get_tags
 from duelrank.duels import DuelEngine
 from duelrank.preprocessing import DateFeatures
 from duelrank.rankers import DuelRanker
+from duelrank.shortlists import PlaceIntervals, Shortlister
 
 Kinds = dict[str, str | None]
 
@@ -41,6 +43,7 @@ def column_kinds(model: Any) -> Kinds:
     kinds : dict of str to str or None
         In the order of the columns.
     """
+    model = _ranks_by(model)
     return _kinds(model, [str(name) for name in getattr(model, "feature_names_in_", ())])
 
 
@@ -52,13 +55,22 @@ def takes_texts(model: Any) -> bool:
     model : fitted DuelRanker, or a pipeline or search that ends in one
         A model that was fitted on a dataframe or on an array of columns takes these.
     """
+    model = _ranks_by(model)
     if any(hasattr(model, known) for known in ("n_features_in_", "feature_names_in_")):
         return False
     return _kinds(model, ["text"]) == {"text": "text"}
 
 
+def _ranks_by(model: Any) -> Any:
+    """Return what shortlists and intervals of places rank by, and what is frozen."""
+    if isinstance(model, (Shortlister, PlaceIntervals)):
+        return _ranks_by(model.estimator_)
+    return _ranks_by(model.estimator) if isinstance(model, FrozenEstimator) else model
+
+
 def _kinds(step: Any, names: list[str]) -> Kinds:
     """Find out what a step takes."""
+    step = _ranks_by(step)
     if not names or not isinstance(step, BaseEstimator):  # such as "passthrough"
         return dict.fromkeys(names)
     if hasattr(step, "best_estimator_"):

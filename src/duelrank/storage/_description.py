@@ -41,6 +41,9 @@ class ModelDescription:
         What the file holds of the training data: "rows" is 1 if there are training rows in it, else
         0; "terms" and "categories" are how many terms all vocabularies and how many categories all
         encoders have together. None in files of older versions, which do not tell.
+    shortlists : dict or None
+        If the model makes shortlists: "coverage", a list of numbers; "by" and "score", as of
+        `Shortlister`; and "calibration_rows", their number.
     """
 
     labels: list[Any]
@@ -54,6 +57,7 @@ class ModelDescription:
     created: str
     versions: dict[str, str]
     training_data: dict[str, int] | None = None
+    shortlists: dict[str, Any] | None = None
 
     @property
     def learned_from_lists(self) -> bool:
@@ -130,9 +134,21 @@ def parse_description(
                 )
             )
             and all(isinstance(kind, str | None) for kind in known.columns.values())
+            and (known.shortlists is None or _are_shortlists(known.shortlists))
         )
     except KeyError as error:
         raise ModelFileError(f"{path} is damaged: its description lacks {error}.") from error
     if not correct:
         raise ModelFileError(f"{path} is damaged: its description cannot be read.")
     return known
+
+
+def _are_shortlists(told: Any) -> bool:
+    return (
+        isinstance(told, dict)
+        and isinstance(told.get("coverage"), list)
+        and all(isinstance(coverage, float) for coverage in told["coverage"])
+        and isinstance(told.get("by"), str)
+        and isinstance(told.get("score"), str)
+        and type(told.get("calibration_rows")) is int
+    )

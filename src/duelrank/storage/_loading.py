@@ -27,7 +27,7 @@ def load(path: str | os.PathLike[str], trusted: Iterable[str] | None = None) -> 
 
     Returns
     -------
-    model : DuelRanker, pipeline or search
+    model : DuelRanker, pipeline, search or Shortlister
         What was saved.
 
     Raises
@@ -58,7 +58,7 @@ def load_with_description(
 
     Returns
     -------
-    model : DuelRanker, pipeline or search
+    model : DuelRanker, pipeline, search or Shortlister
         As from `load`.
     description : ModelDescription
         As from `describe`.

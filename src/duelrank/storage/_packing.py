@@ -14,7 +14,7 @@ must be before it builds anything, and counts the objects that it builds against
 
 Decision trees are compiled objects that do not check node numbers. Packed, their arrays can be
 checked before a tree is built from them. Trees of nearest neighbours are built again from their
-points.
+points. A frozen estimator that is there in use as well is written once.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import BallTree, KDTree
 from sklearn.utils import Bunch
 
@@ -42,6 +43,8 @@ TREE_ARGUMENTS = ("n_features", "n_classes", "n_outputs")
 NEIGHBOUR_TREES = {"ball_tree": BallTree, "kd_tree": KDTree}
 # Lists of different items, such as the steps of a pipeline, are packed place by place up to here.
 SHORT_LIST = 16
+# Stands for the parameter `estimator` where that is the fitted `estimator_`, frozen.
+FROZEN = "estimator_, frozen"
 # So few texts take less space as JSON than as arrays.
 FEW_TEXTS = 16
 
@@ -315,7 +318,7 @@ def _pack_estimators(objects: list[Any]) -> Column | None:
     kind = type(objects[0])
     if not (all(type(o) is kind for o in objects) and _is_its_attributes(kind)):
         return None
-    attributes = _pack_dicts([_without_neighbour_tree(vars(o)) for o in objects])
+    attributes = _pack_dicts([_without_twins(_without_neighbour_tree(vars(o))) for o in objects])
     if attributes is None:
         return None
     return {"prototype": _bare(objects[0]), **attributes}
@@ -328,7 +331,7 @@ def _unpack_estimators(column: Column, length: int, allowance: Allowance) -> lis
     estimators = []
     for attributes in _unpack_dicts(column, length, allowance):
         estimator = _bare(prototype)
-        vars(estimator).update(defaults | _with_neighbour_tree(attributes))
+        vars(estimator).update(defaults | _with_twins(_with_neighbour_tree(attributes)))
         estimators.append(estimator)
     return estimators
 
@@ -369,10 +372,34 @@ def _with_neighbour_tree(attributes: dict[str, Any]) -> dict[str, Any]:
     return attributes
 
 
+def _without_twins(attributes: dict[str, Any]) -> dict[str, Any]:
+    frozen, used = attributes.get("estimator"), attributes.get("estimator_")
+    is_twin = isinstance(frozen, FrozenEstimator) and frozen.estimator is used
+    return {**attributes, "estimator": FROZEN} if is_twin else attributes
+
+
+def _with_twins(attributes: dict[str, Any]) -> dict[str, Any]:
+    estimator = attributes.get("estimator")
+    if isinstance(estimator, str) and estimator == FROZEN:
+        attributes["estimator"] = FrozenEstimator(attributes["estimator_"])
+    return attributes
+
+
 def _bare(thing: Any) -> Any:
     bare = copy.copy(thing)
     vars(bare).clear()
     return bare
+
+
+def _pack_frozen(objects: list[Any]) -> Column | None:
+    """Frozen estimators, which without what they freeze could not be asked for anything."""
+    if not all(type(o) is FrozenEstimator for o in objects):
+        return None
+    return {"items": pack([o.estimator for o in objects])}
+
+
+def _unpack_frozen(column: Column, length: int, allowance: Allowance) -> list[Any]:
+    return [FrozenEstimator(o) for o in _unpack(column["items"], length, allowance)]
 
 
 def _pack_trees(objects: list[Any]) -> Column | None:
@@ -459,6 +486,7 @@ _KINDS = {
     "dicts": _pack_dicts,
     "trees": _pack_trees,
     "tree_predictors": _pack_tree_predictors,
+    "frozen": _pack_frozen,
     "estimators": _pack_estimators,
     "mixed": _pack_mixed,
 }
@@ -475,6 +503,7 @@ _UNPACKERS = {
     "dicts": _unpack_dicts,
     "trees": _unpack_trees,
     "tree_predictors": _unpack_tree_predictors,
+    "frozen": _unpack_frozen,
     "estimators": _unpack_estimators,
     "mixed": _unpack_mixed,
     "objects": _unpack_objects,

@@ -11,10 +11,12 @@ from typing import Any
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
+from duelrank.shortlists import PlaceIntervals, Shortlister
 from duelrank.storage import _versions
 from duelrank.storage._archive import write_archive
 from duelrank.storage._columns import column_kinds, takes_texts
 from duelrank.storage._description import ModelDescription
+from duelrank.storage._shortlists import describe_shortlists
 from duelrank.storage._skops import dump, ranker_inside
 from duelrank.storage._training_data import training_data, without_training_rows
 
@@ -32,8 +34,8 @@ def save(
 
     Parameters
     ----------
-    model : fitted DuelRanker, or a pipeline or search that ends in one
-        What to save.
+    model : fitted DuelRanker, a pipeline or search that ends in one, or a Shortlister of these
+        What to save. It may be `PlaceIntervals` as well.
     path : path
         Where to; by convention with the ending ``.skops``. A file that is there is replaced when
         the new one is complete, and stays as it is if anything goes wrong.
@@ -97,6 +99,7 @@ def save(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=_versions.installed_versions(),
         training_data=training_data(model),
+        shortlists=describe_shortlists(model),
     )
     write_archive(path, content, asdict(description), n_objects)
 
@@ -122,6 +125,8 @@ def _describe_steps(model: Any) -> list[str]:
     """Write down what happens before the duels, a line each."""
     if hasattr(model, "best_estimator_"):
         return _describe_steps(model.best_estimator_)
+    if isinstance(model, (Shortlister, PlaceIntervals)):
+        return _describe_steps(model.estimator_)
     if not isinstance(model, Pipeline):
         return []
     lines = []

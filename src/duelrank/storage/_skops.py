@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from duelrank import duels, losses, preprocessing, scoring
 from duelrank._sklearn import predictor_inside
 from duelrank.rankers import DuelRanker
+from duelrank.shortlists import PlaceIntervals, Shortlister
 from duelrank.storage._archive import ModelFileError, UntrustedTypesError
 from duelrank.storage._checks import check_model
 from duelrank.storage._names import public_name
@@ -131,12 +132,19 @@ def build(
 
 
 def ranker_inside(model: Any) -> DuelRanker:
-    """Return the fitted DuelRanker at the end of pipelines and searches."""
-    ranker = predictor_inside(model)
+    """Return the fitted DuelRanker at the end of pipelines and searches, or below shortlists."""
+    if isinstance(model, (Shortlister, PlaceIntervals)):
+        check_is_fitted(model)
+    if isinstance(model, PlaceIntervals):
+        model = model.estimator_
+    try:
+        ranker = predictor_inside(model)
+    except AttributeError as error:  # shortlists inside a pipeline
+        raise NotFittedError("model must be fitted, but its shortlists are not.") from error
     if not isinstance(ranker, DuelRanker):
         raise TypeError(
-            "model must be a fitted DuelRanker, or a pipeline or refitted search that ends in "
-            f"one; got {type(model).__name__}."
+            "model must be a fitted DuelRanker, a pipeline or refitted search that ends in one, or "
+            f"a Shortlister of these; got {type(model).__name__}."
         )
     check_is_fitted(ranker)
     return ranker
@@ -154,9 +162,9 @@ def _import_skops() -> Any:
 
 
 def _our_types() -> list[str]:
-    """Name what a file may hold of ours: rankers, engines, transformers, scorers of a search."""
+    """Name what a file may hold of ours: rankers, lists, engines, transformers, scorers."""
     engines = (getattr(duels, name) for name in duels.__all__)
-    kinds: list[Any] = [DuelRanker, duels.WithSquares]
+    kinds: list[Any] = [DuelRanker, Shortlister, PlaceIntervals, duels.WithSquares]
     kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
     kinds += [preprocessing.DateFeatures, preprocessing.TextFeatures, preprocessing.VectorFeatures]
     kinds += [scoring.RankingScorer, scoring.TopKScorer]

@@ -21,10 +21,12 @@ from sklearn.feature_extraction.text import (
     TfidfTransformer,
     TfidfVectorizer,
 )
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from duelrank.preprocessing import TextFeatures, VectorFeatures
 from duelrank.rankers import DuelRanker
+from duelrank.shortlists import Shortlister
 
 MOST_COLUMNS = 2**31 - 1
 
@@ -70,9 +72,20 @@ def check_columns(step: Any) -> None:
         steps = [part for _, part in step.steps if not _passes_on(part)]
         for before, after in pairwise(steps):
             made = columns_made(before)
-            _check_count(made, columns_taken(after))
-            if isinstance(after, DuelRanker) and hasattr(after, "duels_"):
-                _check_count(made, columns_taken(after.duels_))
+            for model in _models_of(after):
+                _check_count(made, columns_taken(model))
+                if isinstance(model, DuelRanker) and hasattr(model, "duels_"):
+                    _check_count(made, columns_taken(model.duels_))
+
+
+def _models_of(step: Any) -> list[Any]:
+    """Return a step, or what is frozen, or the models that fitted shortlists are made of."""
+    if isinstance(step, FrozenEstimator):
+        return _models_of(step.estimator)
+    if isinstance(step, Shortlister) and hasattr(step, "estimator_"):
+        parts = [step.estimator_, *(step.fold_estimators_ or ())]
+        return [model for part in parts for model in _models_of(part)]
+    return [step]
 
 
 def columns_taken(step: Any) -> int | None:
@@ -89,6 +102,8 @@ def columns_made(step: Any) -> int | None:
         The step; "drop" makes none. A vectorizer is checked before it is asked.
     """
     check_vectorizer(step)
+    if isinstance(step, FrozenEstimator):
+        return columns_made(step.estimator)
     if isinstance(step, (CountVectorizer, DictVectorizer)):
         return len(step.vocabulary_) if hasattr(step, "vocabulary_") else None
     if isinstance(step, (HashingVectorizer, FeatureHasher)):

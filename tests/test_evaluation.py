@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import top_k_accuracy_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -14,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from duelrank import AutoDuels, DuelRanker, LogisticDuels
 from duelrank.evaluation import BASELINES, RareLabelError, baselines, evaluate, rare_labels
 from duelrank.rankings import ranks_from_choices
+from duelrank.shortlists import Shortlister, measure_shortlists
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"], dtype=object)
@@ -176,3 +178,69 @@ def test_choices_are_measured_among_what_was_shown(is_sparse):
     assert np.isnan(plain.choice_accuracy)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         evaluate(rankers, X, y, shown=shown[:9], top=1)
+
+
+# Shortlists
+
+
+def test_lists_are_not_measured_unless_asked_for():
+    (result,) = evaluate({"duels": DuelRanker(random_state=0)}, X, Y, folds=2, top=1)
+    assert np.isnan([result.coverage, result.mean_length]).all()
+
+
+def test_lists_are_calibrated_on_rows_that_nobody_has_learned_from():
+    seen = []
+
+    class Scaler(StandardScaler):
+        def fit(self, X, y=None):
+            seen.append(len(X))
+            return super().fit(X)
+
+    train, test = np.arange(0, 150, 2), np.arange(1, 150, 2)
+    rankers = {"duels": DuelRanker(random_state=0), **baselines(["multinomial", "linear-svc"])}
+    results = evaluate(
+        rankers, X[train], NAMES[Y[train]], preprocessing=Scaler(), coverage=0.9, top=2,
+        test=(X[test], NAMES[Y[test]]), random_state=0,
+    )  # fmt: skip
+    assert seen == [60]
+    calibrates = np.zeros(75, dtype=bool)
+    calibrates[np.random.RandomState(0).permutation(75)[:15]] = True
+    for result, ranker in zip(results, rankers.values(), strict=True):
+        model = make_pipeline(StandardScaler(), ranker).fit(
+            X[train[~calibrates]], NAMES[Y[train[~calibrates]]]
+        )
+        lists = Shortlister(FrozenEstimator(model), 0.9)
+        lists.fit(X[train[calibrates]], NAMES[Y[train[calibrates]]])
+        expected = measure_shortlists(lists.shortlist_mask(X[test]), Y[test])
+        assert (result.coverage, result.mean_length) == (expected.coverage, expected.mean_length)
+        assert result.accuracies[0] == pytest.approx(model.score(X[test], NAMES[Y[test]]))
+
+
+def test_lists_of_folds_hold_the_label_as_often_as_asked_for():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 6, size=1500)
+    points = np.eye(6)[y] + rng.normal(size=(1500, 6))
+    rankers = {"duels": DuelRanker(random_state=0), **baselines(["multinomial", "majority"])}
+    results = evaluate(rankers, points, y, folds=3, top=2, coverage=0.8, random_state=0)
+    # All rows of the majority have one list, so there is none between five labels and four.
+    assert all(0.76 < result.coverage for result in results)
+    assert all(result.coverage < 0.84 for result in results[:2])
+    duels, multinomial, majority = (result.mean_length for result in results)
+    assert abs(duels - multinomial) < 0.2
+    assert duels < 3 < 4.5 < majority
+
+
+def test_labels_that_were_not_seen_are_in_no_list():
+    seen = Y < 2
+    ranker = DuelRanker(random_state=0)
+    options = {"test": (X, Y), "top": 1, "coverage": 0.9, "random_state": 0}
+    (result,) = evaluate({"duels": ranker}, X[seen], Y[seen], **options)
+    assert result.coverage == pytest.approx(2 / 3)
+
+
+def test_lists_need_rows_and_a_coverage():
+    for coverage in (0, 1, 1.5, float("nan")):
+        with pytest.raises(ValueError, match="coverage must be between 0 and 1, got"):
+            evaluate({"duels": DuelRanker()}, X, Y, top=1, coverage=coverage)
+    with pytest.raises(ValueError, match="needs at least 99 calibration rows, got 15"):
+        evaluate({"duels": DuelRanker()}, X, Y, coverage=0.99, folds=2, top=1)

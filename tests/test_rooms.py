@@ -81,7 +81,7 @@ ROOMS = {
         "explanations",
         "posteriors",
     ],
-    "evaluation": ["rankings", "predictions", "rankers"],
+    "evaluation": ["rankings", "predictions", "rankers", "shortlists"],
     "storage": ["losses", "duels", "scoring", "rankers", "shortlists", "preprocessing"],
     "cli": [
         "rankings",

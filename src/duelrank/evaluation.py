@@ -2,7 +2,8 @@
 
 `evaluate` fits rankers side by side, by cross-validation or on a given test set, and measures for
 each of them the top-k accuracies, the share of points whose duels contain a cycle, the times to fit
-and to rank, and the memory. `baselines` are the rankers to compare duels with, what people would
+and to rank, and the memory; if asked for, how often shortlists hold the label, and how long they
+are. `baselines` are the rankers to compare duels with, what people would
 use instead: logistic regression, multinomial (the paper's baseline) and one per label, linear
 support vectors on text, forests and boosting on tables, and the labels by their frequency.
 
@@ -18,6 +19,7 @@ support vectors on text, forests and boosting on tables, and the labels by their
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +31,12 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from duelrank._batches import margin_batches
@@ -41,9 +45,11 @@ from duelrank._sklearn import as_indexable, take_rows, unwrap
 from duelrank.predictions import predict_ranks
 from duelrank.rankers import DuelRanker
 from duelrank.rankings import check_k
+from duelrank.shortlists import Shortlister
 
 __all__ = ["BASELINES", "RareLabelError", "Result", "baselines", "evaluate", "rare_labels"]
 
+CALIBRATION_SHARE = 0.2  # of the training rows, if there are shortlists
 LINUX_STATUS, LINUX_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -77,6 +83,9 @@ class Result:
     choice_accuracy : float, default=NaN
         Share of test points whose label comes before all other labels that were shown, of those
         where others were; NaN if it is not known what was shown.
+    coverage, mean_length : float, default=NaN
+        Share of test points whose shortlist holds their label, and the mean number of labels in a
+        shortlist; NaN if these were not asked for.
     """
 
     name: str
@@ -88,6 +97,8 @@ class Result:
     choice_accuracy: float = float("nan")
     peak_bytes: float = float("nan")
     chosen: tuple[str, ...] = ()
+    coverage: float = float("nan")
+    mean_length: float = float("nan")
 
 
 def baselines(
@@ -183,6 +194,7 @@ def evaluate(
     test: tuple[Any, ...] | None = None,
     folds: int = 5,
     top: int = 5,
+    coverage: float | None = None,
     random_state: Any = None,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Result]:
@@ -212,8 +224,11 @@ def evaluate(
         raise a `RareLabelError`.
     top : int, default=5
         Longest list whose accuracy is measured, at most the number of labels.
+    coverage : float, default=None
+        If given, every ranker gets a `Shortlister` with this coverage. A fifth of the training
+        points calibrates it; neither rankers nor preprocessing learn from them.
     random_state : int, RandomState instance or None, default=None
-        Decides which rows belong to which fold.
+        Decides which rows belong to which fold, and which calibrate.
     on_step : callable
         Is called after every fit, once for every ranker and fold.
 
@@ -229,15 +244,24 @@ def evaluate(
     targets = {name: (feedback or {}).get(name, y) for name in rankers}
     targets = {name: t if issparse(t) else np.asarray(t) for name, t in targets.items()}
     check_consistent_length(y, *targets.values(), *([] if shown is None else [shown]))
+    if coverage is not None and not 0 < coverage < 1:
+        raise ValueError(f"coverage must be between 0 and 1, got {coverage!r}.")
     if test is None:
         _check_folds(y, folds)
-    parts = list(_splits(X, y, shown, test, folds, random_state))
+    rng = check_random_state(random_state)
+    parts = list(_splits(X, y, shown, test, folds, rng))
     measured: dict[str, list[_Measurement]] = {name: [] for name in rankers}
-    for train, X_train, tested in parts:
-        X_train, tested = _prepare(preprocessing, X_train, tested)
+    for train, tested in parts:
+        calibrated = None
+        if coverage is not None:
+            train, calibrating = _hold_out(y, train, rng)
+            calibrated = _Calibrated(take_rows(X, calibrating), y[calibrating], coverage)
+        X_train = X if len(train) == len(y) else take_rows(X, train)
+        X_train, calibrated, tested = _prepare(preprocessing, X_train, calibrated, tested)
         for name, ranker in rankers.items():
             y_train = targets[name][train]
-            measured[name].append(_measure(clone(ranker), X_train, y_train, tested, top))
+            fresh = clone(ranker)
+            measured[name].append(_measure(fresh, X_train, y_train, calibrated, tested, top))
             on_step()
     return [_summarise(name, measurements) for name, measurements in measured.items()]
 
@@ -255,6 +279,14 @@ class _Tested(NamedTuple):
     seconds_of_training: float = 0.0
 
 
+class _Calibrated(NamedTuple):
+    """Points to calibrate shortlists on, their labels, and the coverage."""
+
+    X: Any
+    y: NDArray[Any]
+    coverage: float
+
+
 @dataclass(frozen=True)
 class _Measurement:
     """One fit of one ranker."""
@@ -267,6 +299,8 @@ class _Measurement:
     peak_bytes: float
     chosen: str | None  # the engine that AutoDuels has chosen
     chose_right: NDArray[np.bool_]  # of the test points where more than one label was shown
+    n_covered: float = float("nan")  # test points whose shortlist holds their label
+    n_listed: float = float("nan")  # labels in all shortlists
 
 
 def _check_folds(y: NDArray[Any], folds: int) -> None:
@@ -289,31 +323,55 @@ def _splits(
     test: tuple[Any, ...] | None,
     folds: int,
     random_state: Any,
-) -> Iterator[tuple[Any, Any, _Tested]]:
+) -> Iterator[tuple[NDArray[np.intp], _Tested]]:
+    """Yield the training rows and the test points of every fold."""
     if test is not None:
-        yield slice(None), X, _Tested(as_indexable(test[0]), np.asarray(test[1]), *test[2:])
+        tested = _Tested(as_indexable(test[0]), np.asarray(test[1]), *test[2:])
+        yield np.arange(len(y)), tested
         return
     splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
     for train, held_out in splitter.split(np.zeros(len(y)), y):
         shown_there = None if shown is None else [shown[row] for row in held_out]
         tested = _Tested(take_rows(X, held_out), y[held_out], shown_there)
-        yield train, take_rows(X, train), tested
+        yield train, tested
 
 
-def _prepare(preprocessing: Any, X_train: Any, tested: _Tested) -> tuple[Any, _Tested]:
-    """Turn training and test points into features."""
+def _hold_out(
+    y: NDArray[Any], train: NDArray[np.intp], rng: np.random.RandomState
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return training rows to learn from, with every label there is, and others to calibrate on."""
+    calibrates = np.zeros(len(train), dtype=bool)
+    calibrates[rng.permutation(len(train))[: round(CALIBRATION_SHARE * len(train))]] = True
+    calibrates &= np.isin(y[train], np.unique(y[train[~calibrates]]))
+    return train[~calibrates], train[calibrates]
+
+
+def _prepare(
+    preprocessing: Any, X_train: Any, calibrated: _Calibrated | None, tested: _Tested
+) -> tuple[Any, _Calibrated | None, _Tested]:
+    """Turn training points, points to calibrate on and test points into features."""
     if preprocessing is None:
-        return X_train, tested
+        return X_train, calibrated, tested
     start = time.perf_counter()
     transformer = clone(preprocessing)
     features = transformer.fit_transform(X_train)
+    if calibrated is not None:
+        calibrated = calibrated._replace(X=transformer.transform(calibrated.X))
     fitted = time.perf_counter()
     X_test = transformer.transform(tested.X)
     seconds = time.perf_counter() - fitted
-    return features, tested._replace(X=X_test, seconds=seconds, seconds_of_training=fitted - start)
+    tested = tested._replace(X=X_test, seconds=seconds, seconds_of_training=fitted - start)
+    return features, calibrated, tested
 
 
-def _measure(ranker: Any, X_train: Any, y_train: Any, tested: _Tested, top: int) -> _Measurement:
+def _measure(
+    ranker: Any,
+    X_train: Any,
+    y_train: Any,
+    calibrated: _Calibrated | None,
+    tested: _Tested,
+    top: int,
+) -> _Measurement:
     counts_memory = _forget_peak()
     start = time.perf_counter()
     ranker.fit(X_train, y_train)
@@ -335,7 +393,23 @@ def _measure(ranker: Any, X_train: Any, y_train: Any, tested: _Tested, top: int)
         peak,
         getattr(predictor.duels_, "chosen_", None) if is_duels else None,
         _chose_right(ranks, code_of, places, tested),
+        *([] if calibrated is None else _measure_lists(ranker, code_of, calibrated, tested)),
     )
+
+
+def _measure_lists(
+    ranker: Any, code_of: dict[Any, int], calibrated: _Calibrated, tested: _Tested
+) -> tuple[float, float]:
+    """Count the test points whose shortlist holds their label, and the labels in all lists."""
+    lists = Shortlister(FrozenEstimator(ranker), calibrated.coverage)
+    with warnings.catch_warnings():
+        # Here it is known that the ranker has not learned from these points.
+        warnings.filterwarnings("ignore", message="all .* calibration rows")
+        lists.fit(calibrated.X, calibrated.y)
+    mask = lists.shortlist_mask(tested.X)
+    codes = np.array([code_of.get(label, -1) for label in tested.y.tolist()], dtype=np.intp)
+    holds = mask[np.arange(len(codes)), codes] & (codes >= 0)
+    return float(holds.sum()), float(mask.sum())
 
 
 def _n_cyclic(ranker: DuelRanker, points: Any) -> float:
@@ -414,4 +488,6 @@ def _summarise(name: str, measurements: list[_Measurement]) -> Result:
         choice_accuracy=float(chose_right.mean()) if len(chose_right) else float("nan"),
         peak_bytes=max(m.peak_bytes for m in measurements),
         chosen=tuple(m.chosen for m in measurements if m.chosen is not None),
+        coverage=float(sum(m.n_covered for m in measurements) / points.sum()),
+        mean_length=float(sum(m.n_listed for m in measurements) / points.sum()),
     )

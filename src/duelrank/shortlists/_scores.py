@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from duelrank._batches import margin_batches
 from duelrank._classifiers import label_scores
@@ -159,7 +158,8 @@ def _evidence(model: Any, X: Any) -> NDArray[np.float64]:
         return _expected_wins(ranker, points) / max(1, len(ranker.classes_) - 1)
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), dtype=np.float64)
-    return np.asarray(expit(label_scores(model, X)))
+    scores = label_scores(model, X)
+    return np.asarray(0.5 + 0.5 * scores / (1 + np.abs(scores)))  # large scores still differ
 
 
 def _expected_wins(ranker: DuelRanker, points: Any) -> NDArray[np.float64]:

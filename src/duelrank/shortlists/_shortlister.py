@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -198,6 +198,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         coverages = check_coverages(self.coverage)
         self._check_parameters()
         X, y = as_indexable(X), column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         check_consistent_length(X, y)
         groups, known_groups = self._read_groups(groups, len(y))

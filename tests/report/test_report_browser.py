@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from duelrank import DuelRanker, predict_order
 from duelrank.report import write_report
+from duelrank.shortlists import Shortlister
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -155,6 +157,7 @@ def cases(tmp_path_factory):
         folder / "fifty.html", fifty, X[1000:], names[codes[1000:]], title="Fifty", names=subjects
     )
     made["support"] = support(folder / "support.html", rng)
+    made["lists"] = with_lists(folder / "lists.html", made["support"])
     codes = rng.integers(5, size=300)
     X = rng.normal(size=(5, 3))[codes] + rng.normal(size=(300, 3))
     labels = np.array(HOSTILE, dtype=object)[codes]
@@ -178,6 +181,13 @@ def support(path, rng):
     y = np.array(names)[codes]
     model = DuelRanker(random_state=0).fit(X[::2], y[::2])
     return Case(path, model, X[1::2], y[1::2], title="support_tickets_of_the_last_month")
+
+
+def with_lists(path, case):
+    """Report about the same labels with lists, for two coverages."""
+    frozen = FrozenEstimator(case.model)
+    lists = Shortlister(frozen, coverage=[0.8, 0.95]).fit(case.X[::2], case.y[::2])
+    return Case(path, lists, case.X[1::2], case.y[1::2], title="Lists")
 
 
 @pytest.fixture
@@ -222,7 +232,7 @@ def listed_rows(page):
 
 
 @pytest.mark.parametrize("width", [1280, 720, 360])
-@pytest.mark.parametrize("name", ["iris", "digits", "fifty", "hostile", "support"])
+@pytest.mark.parametrize("name", ["iris", "digits", "fifty", "hostile", "support", "lists"])
 def test_nothing_is_cut_overlaps_or_is_faint(visit, name, width):
     page = visit(name, width)
     page.select_option("#sort", "upsets")
@@ -331,6 +341,26 @@ def test_cycles_are_told_and_true(visit, cases):
         assert f"({tournament.probabilities[0, winner, loser]:.0%})" in victory
     upsets = page.locator(".matrix td.upset").count() // 2
     assert f"goes against {upsets} duels of 45" in page.locator("#point").text_content()
+
+
+def test_labels_of_a_list_are_marked(visit, cases):
+    case = cases["lists"]
+    mask = case.model.shortlist_mask(case.X)[0]
+    codes = np.searchsorted(case.model.classes_, case.y)
+    holds = mask[np.arange(len(codes)), codes]
+    page = visit("lists")
+    page.select_option("#sort", "length")
+    row = int(listed_rows(page)[0].split()[-1])
+    assert mask[row].sum() == mask.sum(axis=1).max()
+    assert page.locator("#point .badge.listed").count() == mask[row].sum()
+    assert f"Its list has {mask[row].sum()} labels" in page.locator("#point").inner_text()
+    page.select_option("#filter", "unlisted")
+    assert page.locator("#found").inner_text() == f"{(~holds).sum()} of {len(holds)} points"
+    assert "and its label is not among them." in page.locator("#point").inner_text()
+    page.select_option("#filter", "all")
+    page.select_option("#sort", "row")
+    page.locator("#search").fill(f"row {int(np.argmax(holds))}")
+    assert "and its label is among them." in page.locator("#point").inner_text()
 
 
 def test_search(visit, cases):

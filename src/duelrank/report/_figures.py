@@ -8,11 +8,16 @@ cannot see it, and a table or sentence next to it has the same numbers.
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 
 WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 44, 14, 14, 42
 WIDEST_BAR = 60
+HIGH = HEIGHT - TOP - BOTTOM - 24  # of curves that have a name above them
+COVERAGES = (0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
+LONG, LENGTHS = 10, (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
+CHARACTER = 7  # width of a character, a little generous
 
 
 def curves(
@@ -66,6 +71,66 @@ def curves(
                     f"<title>{hint}</title></circle>"
                 )
     return _figure(title, parts)
+
+
+def lengths(
+    title: str, points: Sequence[tuple[float, float]], marked: Sequence[tuple[float, float]]
+) -> str:
+    """Draw mean lengths of lists over coverages, on the scale of log-odds.
+
+    Parameters
+    ----------
+    title : str
+        What the figure shows.
+    points : sequence of (coverage, length)
+        The curve, by increasing coverage. Coverages are between 0 and 1.
+    marked : sequence of (coverage, length)
+        Lists to mark.
+    """
+    ends = log_odds(points[0][0]), log_odds(points[-1][0])
+    every = [length for _, length in [*points, *marked]]
+    is_long = max(every) > LONG
+    # Lists may be empty, which has no place on a logarithmic scale.
+    shortest = max(min(every), 0.1) if is_long else float(math.floor(min(every)))
+
+    def x(coverage: float) -> float:
+        share = (log_odds(coverage) - ends[0]) / ((ends[1] - ends[0]) or 1.0)
+        return LEFT + 8 + share * (WIDTH - LEFT - RIGHT - 16)
+
+    def height(length: float) -> float:
+        return math.log(max(length, shortest)) if is_long else length
+
+    ticks = LENGTHS if is_long else _even_ticks(shortest, max(every))
+    levels = [level for level in ticks if shortest <= level <= max(every) + 1e-9]
+    bottom, top = height(shortest), max(height(max(every)), height(shortest) + 1e-9)
+
+    def y(length: float) -> float:
+        return HEIGHT - BOTTOM - 6 - (height(length) - bottom) / (top - bottom) * HIGH
+
+    parts = [_text(6, TOP, "mean length of a list", "start")]
+    parts += [_grid_line(y(level), f"{level:g}") for level in levels]
+    free = 0.0  # where there is room for the next name
+    for coverage in COVERAGES:
+        name = f"{100 * coverage:.4g}%"
+        half = CHARACTER * len(name) / 2
+        if points[0][0] <= coverage <= points[-1][0] and x(coverage) - half >= free:
+            parts.append(_text(x(coverage), HEIGHT - BOTTOM + 16, name, "middle"))
+            free = x(coverage) + half + 3
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "coverage asked for", "middle"))
+    path = " ".join(f"{x(coverage):.1f},{y(length):.1f}" for coverage, length in points)
+    parts.append(f'<polyline class="curve ours" points="{path}"/>')
+    for coverage, length in marked:
+        hint = html.escape(f"{100 * coverage:.6g}%: {length:.2f} labels")
+        parts.append(
+            f'<circle class="dot ours" cx="{x(coverage):.1f}" cy="{y(length):.1f}" r="5">'
+            f"<title>{hint}</title></circle>"
+        )
+    return _figure(title, parts)
+
+
+def log_odds(share: float) -> float:
+    """Return the logarithm of the odds of a share between 0 and 1."""
+    return math.log(share / (1 - share))
 
 
 def bars(
@@ -185,6 +250,12 @@ def _figure(title: str, parts: Sequence[str]) -> str:
         f'<svg class="figure" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
         f"{''.join(parts)}</svg>"
     )
+
+
+def _even_ticks(low: float, high: float) -> list[float]:
+    """Return about five numbers in even steps, from the lower one on."""
+    step = next((s for s in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if 5 * s >= high - low), 2)
+    return [low + step * number for number in range(math.floor((high - low) / step + 1e-9) + 1)]
 
 
 def _grid_line(y: float, name: str) -> str:

@@ -73,16 +73,18 @@ def pack(tournaments: Tournaments, posteriors: NDArray[np.float64] | None) -> Po
     )
 
 
-def bytes_per_point(n_classes: int, has_posteriors: bool) -> int:
+def bytes_per_point(n_classes: int, has_posteriors: bool, has_lists: bool = False) -> int:
     """Return how many characters of base64 a point takes, rounded up.
 
     The page adds four bytes each for its row and its upsets, one byte that tells whether it is
-    exact, and three small numbers: its largest cycle, its label and the place of its label.
+    exact, and three small numbers: its largest cycle, its label and the place of its label. If it
+    has a list, the page adds its length, and a bit for every place that is listed.
     """
     small = small_integers(n_classes)().itemsize
     top = min(n_classes, DUELLING)
     packed = small * (min(n_classes, LISTED) + 2 * top) + 2 * top * has_posteriors
     packed += n_pairs(top)
+    packed += (small + -(-min(n_classes, LISTED) // 8)) * has_lists
     return -(-(packed + 9 + 3 * small) * 4 // 3)
 
 

@@ -23,13 +23,15 @@ from duelrank._sklearn import as_indexable, unwrap
 from duelrank.posteriors import diagnose
 from duelrank.rankers import DuelRanker
 from duelrank.rankings import codes_from_labels
-from duelrank.report import _hardness, _sections
+from duelrank.report import _hardness, _lists, _sections
 from duelrank.report._facts import Facts, gather
+from duelrank.report._lists import Lists, gather_lists, shortlister_inside
 from duelrank.report._markup import Section
 from duelrank.report._points import bytes_per_point, encode, small_integers
 from duelrank.report._rules import RANKED_BY, TIES_BY
 from duelrank.report._text import LONGEST, as_json, count, escaped, foreign, plain
 from duelrank.report._words import MarkedText, marked_texts
+from duelrank.shortlists import Shortlister
 
 MOST_BYTES = 1_950_000
 NOTES_BYTES = 10_000  # for sentences that are written when it is known which rows fit
@@ -44,6 +46,7 @@ def write_report(
     title: str | None = None,
     names: Any = None,
     row_numbers: Any = None,
+    groups: Any = None,
     random_state: Any = 0,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Path:
@@ -53,8 +56,8 @@ def write_report(
 
     Parameters
     ----------
-    model : DuelRanker, or pipeline or search that ends in one
-        Fitted.
+    model : DuelRanker, or pipeline, search or Shortlister around one
+        Fitted. The page of a `duelrank.shortlists.Shortlister` has a section about its lists.
     X : array-like, dataframe or sparse matrix with n rows
         The points, as `model` takes them. Held-out points tell more than training points.
     y : array-like of shape (n,) or None
@@ -68,6 +71,8 @@ def write_report(
     row_numbers : array-like of int, of shape (n,), default=None
         Numbers of the rows, increasing, where X holds some rows of a larger table. By default
         rows are numbered from 0.
+    groups : array-like of shape (n,), default=None
+        The group of every row, for a `Shortlister` that is made by group.
     random_state : int, RandomState instance or None, default=0
         Draws the rows that can be browsed if not all of them fit into two megabytes.
     on_rows : callable
@@ -98,6 +103,7 @@ def write_report(
         title=title,
         names=names,
         row_numbers=row_numbers,
+        groups=groups,
         random_state=random_state,
         on_rows=on_rows,
     )
@@ -115,6 +121,7 @@ def render_report(
     title: str | None = None,
     names: Any = None,
     row_numbers: Any = None,
+    groups: Any = None,
     random_state: Any = 0,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> str:
@@ -122,7 +129,7 @@ def render_report(
 
     Parameters
     ----------
-    model, X, y, title, names, row_numbers, random_state, on_rows
+    model, X, y, title, names, row_numbers, groups, random_state, on_rows
         As in `write_report`.
 
     Returns
@@ -135,15 +142,19 @@ def render_report(
     drawn = _draw(rng, job)
     browsed = np.sort(drawn)
     facts = gather(job.ranker, job.X, job.codes, browsed, on_rows)
+    lists = None
+    if job.shortlister is not None:
+        order = facts.points.order
+        lists = gather_lists(*job.shortlister, groups, job.codes, browsed, order)
     title = "Label rankings" if title is None else title
-    sections = _all_sections(facts, job)
-    bare = _page(title, facts, job, sections, browsed[:0])
+    sections = _all_sections(facts, job, lists)
+    bare = _page(title, facts, job, sections, lists, browsed[:0])
     texts = marked_texts(job.model, job.table, browsed)
     room = MOST_BYTES - NOTES_BYTES - len(bare.encode())
     rows = _that_fit(drawn, job, _bytes_of_texts(texts, browsed, drawn), room)
     packed = np.searchsorted(browsed, rows)
     shown = None if texts is None else [texts[row] for row in packed.tolist()]
-    return _page(title, facts, job, sections, rows, packed, shown)
+    return _page(title, facts, job, sections, lists, rows, packed, shown)
 
 
 @dataclass(frozen=True)
@@ -154,6 +165,7 @@ class _Job:
     ranker: DuelRanker
     table: Any  # the points as the model takes them; X is what the ranker sees
     X: Any
+    shortlister: tuple[Shortlister, Any] | None  # with the points as it sees them
     codes: NDArray[np.intp] | None
     y: Any
     labels: list[str]
@@ -165,6 +177,19 @@ class _Job:
     def has_posteriors(self) -> bool:
         return hasattr(self.ranker, "predict_proba")
 
+    @property
+    def bytes_per_point(self) -> int:
+        has_lists = self.shortlister is not None
+        return bytes_per_point(len(self.labels), self.has_posteriors, has_lists)
+
+    @property
+    def row_names(self) -> list[str]:
+        """The names of the rows, or else their numbers."""
+        if self.names is not None:
+            return self.names
+        numbers = range(self.X.shape[0]) if self.row_numbers is None else self.row_numbers.tolist()
+        return [str(number) for number in numbers]
+
 
 def _check(model: Any, X: Any, y: Any, names: Any, row_numbers: Any) -> _Job:
     if hasattr(model, "fit"):
@@ -173,7 +198,7 @@ def _check(model: Any, X: Any, y: Any, names: Any, row_numbers: Any) -> _Job:
     ranker, X = unwrap(model, table)
     if not isinstance(ranker, DuelRanker):
         raise TypeError(
-            "model must be a fitted DuelRanker, or a pipeline or search that ends in one; "
+            "model must be a fitted DuelRanker, or a pipeline, search or Shortlister around one; "
             f"got {type(ranker).__name__}."
         )
     check_is_fitted(ranker)
@@ -197,6 +222,7 @@ def _check(model: Any, X: Any, y: Any, names: Any, row_numbers: Any) -> _Job:
         ranker=ranker,
         table=table,
         X=X,
+        shortlister=shortlister_inside(model, table),
         codes=codes,
         y=y,
         labels=[plain(text) for text in texts],
@@ -221,7 +247,7 @@ def _check_row_numbers(row_numbers: Any, n_rows: int) -> NDArray[np.int64]:
 
 def _draw(rng: np.random.RandomState, job: _Job) -> NDArray[np.intp]:
     """Draw the rows that may fit; the first ones are taken first."""
-    most = MOST_BYTES // bytes_per_point(len(job.labels), job.has_posteriors)
+    most = MOST_BYTES // job.bytes_per_point
     return rng.permutation(job.X.shape[0])[:most]
 
 
@@ -236,7 +262,7 @@ def _that_fit(
     drawn: NDArray[np.intp], job: _Job, bytes_of_texts: Any, room: int
 ) -> NDArray[np.intp]:
     """Return, in increasing order, the first rows drawn that there is room for, at least one."""
-    costs = np.full(len(drawn), bytes_per_point(len(job.labels), job.has_posteriors))
+    costs = np.full(len(drawn), job.bytes_per_point)
     costs += bytes_of_texts
     if job.names is not None:
         costs += np.array([len(as_json(job.names[row])) + 1 for row in drawn.tolist()])
@@ -244,12 +270,15 @@ def _that_fit(
     return np.sort(drawn[: max(n_fitting, 1)])
 
 
-def _all_sections(facts: Facts, job: _Job) -> list[Section]:
+def _all_sections(facts: Facts, job: _Job, lists: Lists | None) -> list[Section]:
     sections = [_sections.glance(facts, job.model, job.ranker)]
+    if facts.place is not None:
+        sections.append(_sections.top_k(facts))
+    if lists is not None:
+        sections.append(_lists.section(lists, facts, job.labels, job.row_names))
     if facts.place is not None:
         diagnosis = diagnose(job.ranker, job.X, job.y)
         sections += [
-            _sections.top_k(facts),
             _sections.labels(facts, job.labels),
             _hardness.hardest_pairs(diagnosis, job.labels),
             _hardness.noise(diagnosis, job.labels),
@@ -266,6 +295,7 @@ def _page(
     facts: Facts,
     job: _Job,
     sections: Sequence[Section],
+    lists: Lists | None,
     rows: NDArray[np.intp],
     packed: NDArray[np.intp] | None = None,
     texts: list[list[MarkedText]] | None = None,
@@ -284,12 +314,12 @@ def _page(
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        lead=_sections.lead(facts),
+        lead=_sections.lead(facts, None if lists is None else _lists.in_short(lists)),
         navigation="".join(f'<li><a href="#{anchor}">{words}</a></li>' for anchor, words in links),
         sections="".join(section.html() for section in sections),
         browsing=_browsing(facts, len(rows)),
         notes=notes.html(),
-        data=as_json(_data(facts, job, rows, rows[:0] if packed is None else packed, texts)),
+        data=as_json(_data(facts, job, lists, rows, rows[:0] if packed is None else packed, texts)),
     )
 
 
@@ -305,6 +335,7 @@ def _browsing(facts: Facts, n_browsed: int) -> str:
 def _data(
     facts: Facts,
     job: _Job,
+    lists: Lists | None,
     rows: NDArray[np.intp],
     packed: NDArray[np.intp],
     texts: list[list[MarkedText]] | None,
@@ -318,6 +349,9 @@ def _data(
     if facts.codes is not None and facts.place is not None:
         numbers["truth"] = encode(facts.codes[rows].astype(small))
         numbers["place"] = encode(facts.place[rows].astype(small))
+    if lists is not None:
+        numbers["length"] = encode(lists.lengths[0, rows].astype(small))
+        numbers["listed"] = encode(lists.listed[packed])
     if job.row_numbers is not None or len(rows) < facts.n_rows:
         numbered = rows if job.row_numbers is None else job.row_numbers[rows]
         numbers["rows"] = encode(numbered.astype(np.uint32))

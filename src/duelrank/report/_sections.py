@@ -29,8 +29,8 @@ CYCLE_SIZES = 10
 CYCLE_RANGES = 6
 
 
-def lead(facts: Facts) -> str:
-    """Return the report in two sentences."""
+def lead(facts: Facts, about_lists: str | None = None) -> str:
+    """Return the report in two or three sentences, and one about lists if there are any."""
     sentences = [
         f"{counted(facts.n_rows, 'row')}, each with a ranking of {count(facts.n_classes)} labels "
         f"from {counted(facts.n_duels, 'duel')}."
@@ -40,6 +40,8 @@ def lead(facts: Facts) -> str:
         if facts.n_classes > 3:
             found += f" and among the first three in {percent(facts.accuracy(3))}"
         sentences.append(found + ".")
+    if about_lists is not None:
+        sentences.append(about_lists)
     if facts.n_classes > 2:
         share = percent(float(facts.cyclic.mean()))
         where = f"In {share} of rows" if facts.cyclic.any() else "Nowhere do"

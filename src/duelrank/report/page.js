@@ -19,6 +19,7 @@
   const field = {};
   for (const [name, packed] of Object.entries(data.fields)) field[name] = decode(packed);
   const hasTruth = "truth" in field;
+  const hasLists = "listed" in field;
   const hasPosteriors = field.posteriors.columns > 0;
   const n = field.exact.values.length;
   const duelling = field.won.columns;
@@ -27,6 +28,9 @@
   const nameOf = (point) => (data.names ? data.names[point] : `Row ${rowOf(point)}`);
   const labelAt = (point, place) => data.classes[field.order.at(point, place)];
   const truthOf = (point) => data.classes[field.truth.at(point)];
+  // Bits along the ranking tell which labels are in the list of a point.
+  const isListed = (point, place) => hasLists && ((field.listed.at(point, place >> 3) >> (7 - (place & 7))) & 1) === 1;
+  const holds = (point) => field.place.at(point) <= field.order.columns && isListed(point, field.place.at(point) - 1);
   const tenths = (value) => `${(value / 10).toFixed(1)}%`;
   const many = (number, one, more) => `${number.toLocaleString("en")} ${number === 1 ? one : more}`;
 
@@ -66,8 +70,10 @@
     ["cycle", "with a cycle", (point) => field.largest_cycle.at(point) > 0],
     ["agree", "without a cycle", (point) => field.largest_cycle.at(point) === 0],
   );
+  if (hasLists && hasTruth) FILTERS.push(["unlisted", "right label not in the list", (point) => !holds(point)]);
   const SORTS = [["row", "row", (point) => rowOf(point)]];
   if (hasTruth) SORTS.push(["place", "place of the right label, worst first", (point) => -field.place.at(point)]);
+  if (hasLists) SORTS.push(["length", "length of the list, longest first", (point) => -field.length.at(point)]);
   SORTS.push(
     ["unsure", "certainty, least first", sureness],
     ["sure", "certainty, most first", (point) => -sureness(point)],
@@ -174,8 +180,17 @@
       parts.push(element("p", {}, "Its label, ", foreign(truthOf(point)),
         place === 1 ? ", is ranked first." : `, is in place ${place} of ${data.classes.length}.`));
     }
-    parts.push(...texts(point), ranking(point), ...furtherPlaces(point), ...agreement(point), tournament(point));
+    parts.push(...inList(point), ...texts(point), ranking(point), ...furtherPlaces(point), ...agreement(point), tournament(point));
     byId("point").replaceChildren(...parts);
+  };
+
+  const inList = (point) => {
+    if (!hasLists) return [];
+    const length = field.length.at(point);
+    const words = length === 0 ? "It has no list." : `Its list has ${many(length, "label", "labels")}`;
+    if (length === 0) return [element("p", {}, words)];
+    const known = hasTruth && (field.place.at(point) <= field.order.columns);
+    return [element("p", {}, words, known ? (holds(point) ? ", and its label is among them." : ", and its label is not among them.") : ".")];
   };
 
   // A word that spoke for the first label is underlined, one that spoke for the second is dotted.
@@ -198,6 +213,7 @@
     for (let place = 0; place < duelling; place++) {
       const label = element("th", { scope: "row" }, foreign(labelAt(point, place)));
       if (hasTruth && field.place.at(point) === place + 1) label.append(" ", element("span", { class: "badge truth" }, "its label"));
+      if (isListed(point, place)) label.append(" ", element("span", { class: "badge listed" }, "in the list"));
       if (field.cycle.at(point, place) > 0) label.append(" ", element("span", { class: "badge cycle" }, "in a cycle"));
       const row = element("tr", {}, element("td", { class: "number" }, String(place + 1)), label);
       if (hasPosteriors) {
@@ -222,6 +238,7 @@
     for (let place = duelling; place < listed; place++) {
       const item = element("li", {}, foreign(labelAt(point, place)));
       if (hasTruth && field.place.at(point) === place + 1) item.append(" ", element("span", { class: "badge truth" }, "its label"));
+      if (isListed(point, place)) item.append(" ", element("span", { class: "badge listed" }, "in the list"));
       items.append(item);
     }
     const parts = [element("details", {}, element("summary", {}, `Places ${duelling + 1} to ${listed}`), items)];

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ShortlistDisplay"]
 
 REACHED, DIAGONAL = "duelrank-reached", "duelrank-diagonal"
-TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999)
+TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999)
 LENGTHS = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 LONG = 10  # lists of this mean length call for a logarithmic scale
 N_COVERAGES = 80

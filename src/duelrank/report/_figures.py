@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 44, 14, 14, 42
 WIDEST_BAR = 60
 HIGH = HEIGHT - TOP - BOTTOM - 24  # of curves that have a name above them
-COVERAGES = (0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
+COVERAGES = (0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 LONG, LENGTHS = 10, (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 CHARACTER = 7  # width of a character, a little generous
 

@@ -15,7 +15,7 @@ INK, PAPER, PATH, EDGE = "#1c2733", "#eef2f6", "#d6e6f5", "#9fb3c8"
 ROWS = [
     ("rankings\nand losses", ["rankings", "feedback", "losses"]),
     ("tables and any\nclassifier", ["tables", "blocks", "predictions", "preprocessing"]),
-    ("the path", ["duels", "tournaments", "scoring", "rankers"]),
+    ("the path", ["duels", "tournaments", "scoring", "rankers", "shortlists"]),
     ("more rankings\nand theory", ["consensus", "competitors", "posteriors", "bounds", "datasets"]),
     (
         "what people\nlook at",
@@ -34,6 +34,7 @@ WHAT = {
     "tournaments": "margins → scores",
     "scoring": "losses as scorers",
     "rankers": "DuelRanker",
+    "shortlists": "ranking → list",
     "consensus": "one ranking for many",
     "competitors": "other methods",
     "posteriors": "known η, diagnosis",

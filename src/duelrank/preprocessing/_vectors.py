@@ -57,14 +57,10 @@ class VectorFeatures(TransformerMixin, BaseEstimator):
         """
         check_one_column(X)
         validate_data(self, X, reset=True, skip_check_array=True)
-        cells, name = cells_of(X), name_of(self)
-        known = np.array([cell is not None for cell in cells], dtype=bool)
-        if not known.any():
+        name = name_of(self)
+        vectors, _ = _read(X, None, name)
+        if len(vectors) == 0:
             raise ValueError(f"column {name!r} must hold lists of numbers, got none.")
-        length = np.size(cells[int(known.argmax())])
-        empty = np.zeros(length)
-        rows = [empty if cell is None else cell for cell in cells]
-        vectors = _as_rows(rows, length, name)[known]
         with np.errstate(over="ignore"):
             scale = float(np.sqrt(np.mean(np.sum(vectors**2, axis=1))))
         if not np.isfinite(scale):
@@ -88,8 +84,10 @@ class VectorFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "mean_")
         check_one_column(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        cells = [self.mean_ if cell is None else cell for cell in cells_of(X)]
-        return _as_rows(cells, len(self.mean_), name_of(self)) / self.scale_
+        vectors, known = _read(X, len(self.mean_), name_of(self))
+        filled = np.tile(self.mean_ / self.scale_, (len(known), 1))
+        filled[known] = vectors / self.scale_
+        return filled
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns: that of the lists, with the place in the list.
@@ -130,18 +128,48 @@ class VectorFeatures(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _as_rows(cells: list[Any], length: int, name: str) -> NDArray[np.float64]:
-    """Return lists as the rows of an array, or say which one does not fit."""
-    if not cells:
-        return np.zeros((0, length))
-    for row, cell in enumerate(cells):
+def _read(X: Any, length: int | None, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the lists that are there as the rows of an array, and which rows have one."""
+    flat = _read_arrow(X) if hasattr(X, "column_names") else None
+    if flat is not None and length in (None, flat[0].shape[1]):
+        vectors, known = flat
+    else:
+        cells = cells_of(X)
+        known = np.array([cell is not None for cell in cells], dtype=bool)
+        vectors = _as_rows(cells, np.flatnonzero(known).tolist(), length, name)
+    if not np.isfinite(vectors).all():
+        row = np.flatnonzero(known)[np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0]]
+        raise ValueError(f"column {name!r} must hold finite numbers, but row {row} has others.")
+    return vectors, known
+
+
+def _read_arrow(table: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:
+    """Read lists of equal length without making a Python object of every number; None if not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.column(0)
+    if not (pa.types.is_list(column.type) and pa.types.is_floating(column.type.value_type)):
+        return None
+    lengths = pc.unique(pc.list_value_length(column).drop_null()).to_pylist()
+    values = pc.list_flatten(column)
+    if len(lengths) != 1 or values.null_count:
+        return None
+    numbers = np.asarray(values.to_numpy(), dtype=np.float64)
+    return numbers.reshape(-1, lengths[0]), column.is_valid().to_numpy()
+
+
+def _as_rows(
+    cells: list[Any], rows: list[int], length: int | None, name: str
+) -> NDArray[np.float64]:
+    """Return the lists in some rows as the rows of an array, or say which one does not fit."""
+    if length is None:
+        length = np.size(cells[rows[0]]) if rows else 0
+    for row in rows:
+        cell = cells[row]
         if isinstance(cell, str) or np.shape(cell) != (length,):
             raise ValueError(
                 f"column {name!r} must hold lists of {length} numbers, but row {row} (from 0) has "
                 f"{'text' if isinstance(cell, str) else f'shape {np.shape(cell)}'}."
             )
-    vectors = np.array(cells, dtype=np.float64)
-    if not np.isfinite(vectors).all():
-        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-        raise ValueError(f"column {name!r} must hold finite numbers, but row {row} has others.")
-    return vectors
+    return np.array([cells[row] for row in rows], dtype=np.float64).reshape(len(rows), length)

@@ -325,8 +325,8 @@ def test_info_shows_the_preprocessing(model):
     assert "columns     2 number: length, width" in lines
     assert "duels       3 by LogisticDuels()" in lines
     flat = " ".join(" ".join(lines).split())
-    assert "StandardScaler() on 2 columns" not in flat
-    assert "StandardScaler() on 3 columns" in flat  # dates are numbers, too
+    assert "StandardScaler() on 2 columns" in flat
+    assert "dates: DateFeatures(), SimpleImputer(" in flat
     assert "OneHotEncoder(handle_unknown='infrequent_if_exist'" in flat
 
 

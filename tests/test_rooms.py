@@ -89,6 +89,7 @@ ROOMS = {
         "duels",
         "tournaments",
         "rankers",
+        "shortlists",
         "plotting",
         "report",
         "evaluation",

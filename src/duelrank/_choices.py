@@ -1,4 +1,4 @@
-"""Names that users choose from: aggregations, ties, baselines, and how files of tables are called.
+"""Names that users choose from: aggregations, ties, baselines, lists, and files of tables.
 
 The command offers them in its help and checks them, so this file imports nothing.
 """
@@ -9,6 +9,8 @@ AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
 TIES = ("probability", "feedback_arc_set", "random", "index")
 # What `evaluate` compares duels with.
 BASELINES = ("multinomial", "one-vs-rest", "linear-svc", "forest", "boosting", "majority")
+# For whom the coverage of shortlists holds.
+COVERAGE_BY = ("all", "label", "cluster")
 
 # The name of standard input and standard output.
 STREAM = "-"

@@ -13,12 +13,15 @@ from duelrank.cli._files import Mistake, check_inputs, check_output, make_folder
 from duelrank.cli._options import (
     TARGET_HELP,
     column_options,
+    coverage_by_option,
+    coverage_option,
     make_ranker,
     ranker_options,
     reading_options,
     shown_option,
     training_rows_option,
 )
+from duelrank.cli._shortlists import CALIBRATION_SHARE, check_options, check_rows, percent
 from duelrank.cli._terminal import fitting, note, plain, say
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 @click.option("--target", "targets", multiple=True, required=True, metavar="COL", help=TARGET_HELP)
 @shown_option
 @click.option("--output", "-o", required=True, metavar="MODEL", help="Where to save the model.")
+@coverage_option
+@coverage_by_option
 @ranker_options
 @column_options
 @training_rows_option
@@ -39,6 +44,8 @@ def fit(
     targets: tuple[str, ...],
     shown: tuple[str, ...],
     output: str,
+    coverage: float | None,
+    coverage_by: str | None,
     ignore: tuple[str, ...],
     categorical: tuple[str, ...],
     text: tuple[str, ...],
@@ -52,15 +59,19 @@ def fit(
     Text becomes TF-IDF of its words and characters; numbers get their median where they are
     missing, and the standard scale; categories become one column per value; dates become days since
     1970. Labels stay as they are written. With --shown, nothing is assumed about labels that were
-    not shown.
+    not shown. With --coverage, `rank` writes a list for every row, as long as it has to be.
     """
     if output == STREAM:
         raise Mistake("--output must be a file: models are not written to standard output.")
+    if coverage_by is not None and coverage is None:
+        raise click.UsageError("--coverage-by needs --coverage.")
+    check_options(coverage, targets, shown)
     check_inputs(data)
     check_output(output, data)
     from sklearn.pipeline import Pipeline
 
     from duelrank._pairs import n_pairs
+    from duelrank._sklearn import predictor_inside
     from duelrank.preprocessing import make_preprocessing
     from duelrank.storage import save
 
@@ -68,12 +79,18 @@ def fit(
     columns = ColumnRoles(targets, shown, ignore, categorical, text)
     training = read_training_data(data, columns, delimiter, encoding)
     _check_labels(training, targets)
+    check_rows(coverage, training, len(training.y))
     learn_all_labels(duels, training)
-    model = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
+    model: Any = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
+    if coverage is not None:
+        model = _with_lists(model, coverage, coverage_by, ranker["seed"])
     start = time.perf_counter()
     _fit_in_sight(model, training)
     seconds = time.perf_counter() - start
-    chosen = _say_what_was_chosen(duels.duels_)
+    chosen = _say_what_was_chosen(predictor_inside(model).duels_)
+    if coverage is not None:
+        kept = f"rows kept for calibration, coverage {percent(coverage)}"
+        say(f"{'shortlists':<10} {model.n_calibration_:>4}  {kept}")
     rows, labels = len(training.y), model.classes_
     facts = {
         "rows": rows,
@@ -88,9 +105,22 @@ def fit(
     target = targets[0] if training.lists is None else targets
     rows_too = not no_training_rows
     save(model, output, columns=training.kinds, target=target, facts=facts, training_rows=rows_too)
+    lists = "" if coverage is None else " and their lists"
     say(
-        f"Fitted {n_pairs(len(labels))} duels between {len(labels)} labels on "
+        f"Fitted {n_pairs(len(labels))} duels between {len(labels)} labels{lists} on "
         f"{rows} rows in {seconds:.2f} s; saved {plain(output)}."
+    )
+
+
+def _with_lists(model: Any, coverage: float, by: str | None, seed: int) -> Any:
+    from duelrank.shortlists import Shortlister
+
+    return Shortlister(
+        model,
+        coverage,
+        by=by or "all",
+        calibration_size=CALIBRATION_SHARE,
+        random_state=seed,
     )
 
 

@@ -9,10 +9,18 @@ import click
 
 from duelrank.cli._files import check_inputs
 from duelrank.cli._fit import by_kind, listed
-from duelrank.cli._terminal import plain, show
+from duelrank.cli._shortlists import percent
+from duelrank.cli._terminal import count_of, plain, show
 
 if TYPE_CHECKING:
     from duelrank.storage import ModelDescription
+
+COVERED = {
+    "all": "of all rows",
+    "label": "of the rows of every label",
+    "cluster": "of the rows of every cluster of labels",
+    "group": "of every group of rows",
+}
 
 
 @click.command()
@@ -57,6 +65,18 @@ def _training_data(description: ModelDescription) -> list[str]:
     return lines
 
 
+def _shortlists(description: ModelDescription) -> list[str]:
+    """Say how often lists hold the right label; nothing if the model makes no lists."""
+    told = description.shortlists
+    if told is None:
+        return []
+    coverages = " and ".join(percent(coverage) for coverage in told["coverage"])
+    return [
+        f"coverage {coverages} {COVERED.get(told['by'], plain(told['by']))}, "
+        f"by {plain(told['score'])}, {count_of(told['calibration_rows'], 'calibration row')}"
+    ]
+
+
 def _trials(trials: object) -> list[str]:
     """Say which engines were compared on held-out rows, and how they did."""
     compared = [
@@ -88,6 +108,7 @@ def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:
         ("duels", [f"{comb(n_labels, 2)} by {plain(description.engine)}"]),
         ("chosen", _trials(facts.get("engine_trials"))),
         ("ranking", [plain(f"{description.aggregation}, ties by {description.ties}")]),
+        ("shortlists", _shortlists(description)),
         ("holds", _training_data(description)),
         ("notes", [plain(note) for note in _as_list(facts.get("notes"))]),
         ("saved with", [plain(versions)]),

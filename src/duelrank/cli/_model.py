@@ -153,5 +153,7 @@ def load_model(path: str, trust: tuple[str, ...]) -> Model:
             f"{path} holds types that are not trusted; if you know where the file comes from, "
             f"name them: {options}."
         ) from error
+    if hasattr(model, "predict_intervals"):
+        model = model.estimator_  # the command has no use for intervals of places
     give_arrays(model)
     return Model(model, description)

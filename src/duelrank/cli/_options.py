@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from duelrank._choices import AGGREGATIONS, TIES, is_delimiter
+from duelrank._choices import AGGREGATIONS, COVERAGE_BY, TIES, is_delimiter
 
 DELIMITERS = {"tab": "\t", "\\t": "\t"}
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -47,6 +47,12 @@ def _check_delimiter(_: click.Context, __: click.Parameter, written: str | None)
             f"got {written!r}."
         )
     return delimiter
+
+
+def _check_coverage(_: click.Context, __: click.Parameter, share: float | None) -> float | None:
+    if share is not None and not 0 < share < 1:
+        raise click.BadParameter(f"must be between 0 and 1, such as 0.95; got {share:g}.")
+    return share
 
 
 reading_options = _together(
@@ -121,6 +127,22 @@ ranker_options = _together(
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Seed of random choices."),
     click.option("--jobs", type=int, metavar="N", help="Processes; -1 is one per core."),
+)
+
+coverage_option = click.option(
+    "--coverage",
+    type=float,
+    callback=_check_coverage,
+    metavar="SHARE",
+    help="Make lists that hold the right label this often, for example 0.95. A fifth of the rows "
+    "is kept to find out how long they must be.",
+)
+
+coverage_by_option = click.option(
+    "--coverage-by",
+    type=click.Choice(COVERAGE_BY),
+    help="For whom the coverage holds: for all rows together, for the rows of every label, or of "
+    "clusters of labels that are alike.  [default: all]",
 )
 
 training_rows_option = click.option(

@@ -14,11 +14,13 @@ from duelrank.cli._labels import as_known, known_codes
 from duelrank.cli._options import (
     TARGET_HELP,
     column_options,
+    coverage_option,
     make_ranker,
     ranker_options,
     reading_options,
     shown_option,
 )
+from duelrank.cli._shortlists import check_enough, check_options, check_rows, percent
 from duelrank.cli._terminal import count_of, fitting, note, plain, say, show, table
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ MUCH_BOOSTING = 1_000_000  # rows times labels, from which on boosting takes min
     help=f"What to compare with: some of {', '.join(BASELINES)}, with commas; or all, or none.  "
     "[default: those that suit the columns]",
 )
+@coverage_option
 @click.option("--figure", metavar="PATH", help="Draw the accuracies, for example to top.png.")
 @ranker_options
 @column_options
@@ -55,6 +58,7 @@ def evaluate(
     folds: int,
     drop_rare: bool,
     compared: str | None,
+    coverage: float | None,
     figure: str | None,
     ignore: tuple[str, ...],
     categorical: tuple[str, ...],
@@ -72,13 +76,16 @@ def evaluate(
     that the process takes. If rows have lists of labels, duels learn from whole lists and the
     baselines from the first labels; the first labels count in top-k. With --shown, duels learn
     from choices and the baselines from the labels picked; top-k counts these among all labels,
-    and picked is the share of rows whose label comes before all others that were shown. Without
+    and picked is the share of rows whose label comes before all others that were shown. With
+    --coverage, a second table tells how often the lists of each ranker hold the label, and how
+    many labels they have; all rankers learn from four fifths of the training rows then. Without
     DATA, scikit-learn's handwritten digits are ranked.
     """
     if data is None and (targets or shown or test is not None):
         raise click.UsageError("--target, --shown and --test need DATA.")
     if data is not None and not targets:
         raise click.UsageError("DATA needs --target, the column with the labels.")
+    check_options(coverage, targets, shown)
     if figure is not None:
         check_figure(figure, data, test)
     check_inputs(data, test)
@@ -90,6 +97,7 @@ def evaluate(
     if data is None:
         name, X, y, preprocessing, tested = _digits()
         feedback, choices, on_text = {}, None, False
+        check_enough(coverage, _n_training_rows(y, folds, tested))
     else:
         columns = ColumnRoles(targets, shown, ignore, categorical, text)
         training = read_training_data(data, columns, delimiter, encoding)
@@ -100,6 +108,7 @@ def evaluate(
         )
         on_text = "text" in training.kinds.values()
         feedback, choices = {"duels": training.feedback}, training.shown
+        check_rows(coverage, training, _n_training_rows(y, folds, tested))
         learn_all_labels(duels, training)
     if len(set(y.tolist())) < 2:
         single = "there is a single"
@@ -123,6 +132,7 @@ def evaluate(
                 test=tested,
                 folds=folds,
                 top=min(TOP, len(set(y.tolist()))),
+                coverage=coverage,
                 random_state=ranker["seed"],
                 on_step=advance,
             )
@@ -131,6 +141,11 @@ def evaluate(
     show(_headline(name, y, folds, tested))
     show("")
     show(_result_table(results))
+    if coverage is not None:
+        show("")
+        show(f"Lists with a coverage of {percent(coverage)}:")
+        show("")
+        show(_list_table(results))
     for line in _what_was_chosen(results[0].chosen):
         show(line)
     if figure is not None:
@@ -313,6 +328,18 @@ def _result_table(results: list[Result]) -> Any:
             _seconds(result.rank_seconds),
             _bytes(result.peak_bytes),
         )
+    return made
+
+
+def _n_training_rows(y: Any, folds: int, tested: tuple[Any, ...] | None) -> int:
+    """Return how many rows there are to learn from, in the smallest fold."""
+    return len(y) if tested is not None else len(y) - -(-len(y) // folds)
+
+
+def _list_table(results: list[Result]) -> Any:
+    made = table([("lists by", "left"), ("coverage", "right"), ("mean length", "right")])
+    for result in results:
+        made.add_row(result.name, f"{result.coverage:.3f}", f"{result.mean_length:.2f}")
     return made
 
 

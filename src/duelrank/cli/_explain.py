@@ -10,6 +10,7 @@ from duelrank.cli._files import check_inputs
 from duelrank.cli._labels import known_code, known_codes
 from duelrank.cli._model import Model, load_model
 from duelrank.cli._options import reading_options, trust_option
+from duelrank.cli._shortlists import ROUNDING, ListMaker, list_maker, percent
 from duelrank.cli._terminal import note, plain, show, table
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def explain(
     It tells who beats whom and how surely, where the duels contradict each other, and how that was
     resolved. Where duels are linear, it also tells which words and which columns spoke for the
     first label, and which for its closest rivals; and for the label of the row, if it is not the
-    first.
+    first. If the model makes lists, it tells which labels are in, and why the next one is not.
     """
     check_inputs(model_file, data)
     model = load_model(model_file, trust)
@@ -71,6 +72,10 @@ def explain(
     show(f"Row {row} of {plain(data)}{_truth(tournament, label, kind)}")
     show("")
     show(_ranking_table(tournament, proba, top))
+    lists = list_maker(model)
+    if lists is not None:
+        show("")
+        show(_list_story(lists, X, tournament, label))
     for line in _story(tournament, ranker.aggregation, ranker.ties):
         show(line)
     _show_why(model, X, _rivals(tournament, label, asked), is_asked=asked is not None)
@@ -217,6 +222,43 @@ def _story(tournament: Tournaments, aggregation: str, ties: str) -> list[str]:
     if not tournament.exact[0]:
         lines.append("The fewest contradictions were searched for, but not proved to be fewest.")
     return lines
+
+
+def _list_story(
+    lists: ListMaker, X: Any, tournament: Tournaments, label: tuple[int, str] | None
+) -> str:
+    """Tell which labels are in the list, and why the next one and the label of the row are not."""
+    points = lists.points(X)
+    is_in, values = lists.mask(points)[0], lists.shortlister.p_values(points)[0]
+    names = [plain(name) for name in tournament.classes.tolist()]
+    order = _codes(tournament)
+    inside = [names[code] for code in order if is_in[code]]
+    outside = [code for code in order if not is_in[code]]
+    coverage = percent(lists.coverage)
+    if not inside:
+        return f"No label is in the list at coverage {coverage}."
+    story = [f"In the list at coverage {coverage}: {', '.join(inside)} (of {len(names)})."]
+    if not outside:
+        return story[0]
+    least = 1 - lists.coverage
+    first = outside[0]
+    if values[first] > least + ROUNDING:  # it would be in, but lists are cut
+        story.append(f"Lists have {lists.longest} labels at most, so {names[first]} is not in.")
+    else:
+        judged = "" if lists.shortlister.by == "all" else " by which it is judged"
+        story.append(
+            f"{names[first]} is the first that is not in: {_small_percent(values[first])} of the "
+            f"calibration rows{judged} had a right label at least as odd, and more than "
+            f"{percent(least)} are needed."
+        )
+    own = -1 if label is None else label[0]
+    if own in outside[1:]:
+        story.append(f"The label of the row, {names[own]}, has {_small_percent(values[own])}.")
+    return " ".join(story)
+
+
+def _small_percent(share: float) -> str:
+    return f"{100 * share:.2g}%"
 
 
 def _loop(tournament: Tournaments, members: list[int], names: list[str]) -> list[str]:

@@ -390,6 +390,9 @@ def test_lists_by_groups_of_rows_are_left_to_python(tmp_path):
     assert "depend on groups of rows, which only Python can give" in ranked.stderr
     assert ranked.stdout.startswith("label_1,")
     succeed("explain", tmp_path / "m.skops", tmp_path / "new.csv", "--row", 0)
+    page = ("-o", tmp_path / "r.html")
+    reported = succeed("report", tmp_path / "m.skops", tmp_path / "new.csv", *page)
+    assert "depend on groups of rows" in reported.stderr
 
 
 def test_intervals_of_places_are_ranked_by_their_ranker(tmp_path):

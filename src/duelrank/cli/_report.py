@@ -10,6 +10,7 @@ from duelrank.cli._files import check_inputs, check_output, make_folder_of
 from duelrank.cli._labels import known_codes
 from duelrank.cli._model import Model, load_model
 from duelrank.cli._options import reading_options, trust_option
+from duelrank.cli._shortlists import without_groups
 from duelrank.cli._terminal import count_of, note, plain, progress, say
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def report(
     """Write a page about a model and the rows of the table DATA.
 
     One HTML file that needs no network: accuracies if DATA has labels, the hardest pairs of labels,
-    cycles, and every row with its ranking. Rows that the model has not seen tell more. If rows have
-    lists of labels, the first label counts.
+    cycles, lists if the model makes some, and every row with its ranking. Rows that the model has
+    not seen tell more. If rows have lists of labels, the first label counts.
     """
     if not output.lower().endswith((".html", ".htm")):
         raise click.UsageError(f"--output {output} must end in .html.")
@@ -70,7 +71,7 @@ def report(
     make_folder_of(output)
     with progress("ranking", X.shape[0]) as advance:
         write_report(
-            model.model,
+            without_groups(model.model),
             X,
             y,
             output,

@@ -155,6 +155,16 @@ def _remembering(ranker: Any) -> Any:
     return remembering
 
 
+def without_groups(model: Any) -> Any:
+    """Return what ranks for a model whose lists depend on groups of rows; other models stay."""
+    from duelrank.shortlists import Shortlister
+
+    if isinstance(model, Shortlister) and model.by == "group":
+        note("the lists of this model depend on groups of rows, which only Python can give.")
+        return model.estimator_
+    return model
+
+
 def list_maker(model: Model) -> ListMaker | None:
     """Return what makes the lists of a model; None if it makes none that can be asked for here."""
     from duelrank.storage import shortlister_inside
@@ -162,8 +172,7 @@ def list_maker(model: Model) -> ListMaker | None:
     shortlister, transformers = shortlister_inside(model.model)
     if shortlister is None:
         return None
-    if shortlister.by == "group":
-        note("the lists of this model depend on groups of rows, which only Python can give.")
+    if without_groups(shortlister) is not shortlister:
         return None
     maker = ListMaker(shortlister, transformers)
     if len(shortlister.coverages_) > 1:

@@ -372,14 +372,14 @@ def test_lists_of_limited_length(longer, tmp_path):
         assert "No label is in the list at coverage 90%" in told
 
 
-def test_of_several_coverages_the_highest_counts(tmp_path):
-    lists = from_python(tmp_path / "m.skops", Shortlister(scaled(), (0.9, 0.7), random_state=0))
+def test_of_several_coverages_the_first_counts(tmp_path):
+    lists = from_python(tmp_path / "m.skops", Shortlister(scaled(), (0.7, 0.9), random_state=0))
     points = write_points(tmp_path / "new.csv")
     out = tmp_path / "out.jsonl"
     ranked = succeed("rank", tmp_path / "m.skops", tmp_path / "new.csv", "-o", out)
-    assert "Note: the model has lists of several coverages; those of 90% count." in ranked.stderr
-    assert lists_in(out) == lists.predict_shortlist(points)[0.9]
-    assert "coverage 90% and 70% of all rows" in succeed("info", tmp_path / "m.skops").stdout
+    assert "Note: the model has lists of several coverages; those of 70% count." in ranked.stderr
+    assert lists_in(out) == lists.predict_shortlist(points)[0.7]
+    assert "coverage 70% and 90% of all rows" in succeed("info", tmp_path / "m.skops").stdout
 
 
 def test_lists_by_groups_of_rows_are_left_to_python(tmp_path):

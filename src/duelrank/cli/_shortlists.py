@@ -79,8 +79,8 @@ class ListMaker:
 
     @property
     def coverage(self) -> float:
-        """The coverage, the highest one if the model has several."""
-        return float(self.shortlister.coverages_.max())
+        """The coverage, the first one if the model has several."""
+        return float(self.shortlister.coverages_[0])
 
     @property
     def longest(self) -> int | None:
@@ -95,10 +95,8 @@ class ListMaker:
 
     def mask(self, points: Any, shortlister: Shortlister | None = None) -> Any:
         """Tell which labels are in the lists."""
-        import numpy as np
-
         made = (shortlister or self.shortlister).shortlist_mask(points)
-        return made if made.ndim == 2 else made[np.argmax(self.shortlister.coverages_)]
+        return made if made.ndim == 2 else made[0]
 
     def lists(self, X: Any, at_least: int, with_probabilities: bool) -> Lists:
         """Return the lists of points, and other labels behind them up to some place."""

@@ -1,9 +1,10 @@
-"""Lists hold the right label as often as promised: 1,000 random splits against the closed form.
+"""Lists hold the right label as often as promised: random splits against the closed form.
 
 A pool of rows with fixed scores is split at random into n calibration and m test rows. Then the
 number of test rows whose label is in the list is beta-binomial, with parameters m, k and n + 1 − k
 for k = ⌈(n + 1) · coverage⌉, whatever the scores are, if no two are equal. The classifier looks its
-answers up, so that nothing is fitted 1,000 times; lists come from the public class.
+answers up, so that nothing is fitted many times; lists come from the public class. There are 200
+splits, and 1,000 in the slow tests.
 """
 
 import math
@@ -25,9 +26,9 @@ from duelrank.preprocessing import TextFeatures
 from duelrank.shortlists import PlaceIntervals, Shortlister
 
 COVERAGES = (0.8, 0.9, 0.95, 0.99)
-SPLITS = 1_000
+SPLITS = [200, pytest.param(1_000, marks=pytest.mark.slow)]
 SCORES = ("probability", "evidence", "rank", "aps", "raps")
-MANY_ERRORS = 4.5  # standard errors that a mean of 1,000 splits may be off
+MANY_ERRORS = 4.5  # standard errors that a mean of all splits may be off
 
 
 class Looked(ClassifierMixin, BaseEstimator):
@@ -87,7 +88,7 @@ def pool(request):
     return POOLS[request.param]()
 
 
-def splits(n_rows, n_splits=SPLITS):
+def splits(n_rows, n_splits):
     """Yield calibration and test rows; two thirds calibrate."""
     rng = np.random.RandomState(0)
     for _ in range(n_splits):
@@ -95,7 +96,7 @@ def splits(n_rows, n_splits=SPLITS):
         yield drawn[: 2 * n_rows // 3], drawn[2 * n_rows // 3 :]
 
 
-def covered(proba, codes, n_splits=SPLITS, **options):
+def covered(proba, codes, n_splits, **options):
     """Return the share of test rows whose label is in the list, (n_splits, n_coverages)."""
     model = FrozenEstimator(Looked(proba))
     shares = []
@@ -123,18 +124,20 @@ def check_mean(shares, coverage, exact):
 
 @pytest.mark.parametrize("pool", POOLS, indirect=True)
 @pytest.mark.parametrize("score", SCORES)
-def test_randomised_lists_cover_exactly(score, pool):
+@pytest.mark.parametrize("n_splits", SPLITS)
+def test_randomised_lists_cover_exactly(n_splits, score, pool):
     options = {"conformity_score": score, "randomize": True, "allow_empty": True}
-    shares = covered(*pool, **options)
+    shares = covered(*pool, n_splits, **options)
     for number, coverage in enumerate(COVERAGES):
         check_mean(shares[:, number], coverage, exact=True)
 
 
 @pytest.mark.parametrize("pool", POOLS, indirect=True)
 @pytest.mark.parametrize("score", SCORES)
-def test_ordinary_lists_cover_at_least(score, pool):
+@pytest.mark.parametrize("n_splits", SPLITS)
+def test_ordinary_lists_cover_at_least(n_splits, score, pool):
     proba, codes = pool
-    shares = covered(proba, codes, n_splits=300, conformity_score=score)
+    shares = covered(proba, codes, n_splits, conformity_score=score)
     accuracy = np.mean(proba.argmax(axis=1) == codes)
     for number, coverage in enumerate(COVERAGES):
         # The first label is always in.
@@ -142,13 +145,15 @@ def test_ordinary_lists_cover_at_least(score, pool):
 
 
 @pytest.mark.parametrize("pool", POOLS, indirect=True)
-def test_coverage_is_beta_binomial_where_no_scores_are_equal(pool):
+@pytest.mark.parametrize("n_splits", SPLITS)
+def test_coverage_is_beta_binomial_where_no_scores_are_equal(n_splits, pool):
     """Not only its mean: as many splits are inside the central 90 % as the closed form says."""
     proba, codes = pool
     n_rows = len(codes)
     # Scores that differ, whatever the classifier says.
     jitter = 1 + 1e-9 * np.random.RandomState(0).random_sample(proba.shape)
-    shares = covered(proba * jitter, codes, conformity_score="probability", allow_empty=True)
+    options = {"conformity_score": "probability", "allow_empty": True}
+    shares = covered(proba * jitter, codes, n_splits, **options)
     n_test = n_rows - 2 * n_rows // 3
     for number, coverage in enumerate(COVERAGES):
         expected = band(n_rows, coverage)
@@ -157,7 +162,8 @@ def test_coverage_is_beta_binomial_where_no_scores_are_equal(pool):
         low, high = expected.ppf([0.05, 0.95])
         inside = expected.cdf(high) - expected.cdf(low - 1)
         seen = np.mean((counts >= low) & (counts <= high))
-        assert abs(seen - inside) < MANY_ERRORS * np.sqrt(inside * (1 - inside) / SPLITS) + 0.005
+        error = np.sqrt(inside * (1 - inside) / n_splits)
+        assert abs(seen - inside) < MANY_ERRORS * error + 0.005
 
 
 def test_every_label_is_served():
@@ -189,7 +195,7 @@ def test_every_group_is_served():
     proba, codes = digits()
     group = np.where(proba.max(axis=1) < np.median(proba.max(axis=1)), "hard", "easy")
     model, shares, together = FrozenEstimator(Looked(proba)), [], []
-    for seed, (calibrating, test) in enumerate(splits(len(codes), 400)):
+    for seed, (calibrating, test) in enumerate(splits(len(codes), 200)):
         options = {"by": "group", "randomize": True, "allow_empty": True}
         lists = Shortlister(model, 0.9, random_state=seed, **options)
         lists.fit(calibrating, codes[calibrating[:, 0]], groups=group[calibrating[:, 0]])
@@ -207,7 +213,7 @@ def test_every_group_is_served():
 def test_clusters_of_labels_serve_their_rows():
     proba, codes = digits()
     model, shares = FrozenEstimator(Looked(proba)), []
-    for seed, (calibrating, test) in enumerate(splits(len(codes), 100)):
+    for seed, (calibrating, test) in enumerate(splits(len(codes), 60)):
         options = {"by": "cluster", "randomize": True, "allow_empty": True}
         lists = Shortlister(model, 0.9, random_state=seed, **options)
         lists.fit(calibrating, codes[calibrating[:, 0]])
@@ -236,7 +242,7 @@ def test_cross_conformal_lists_cover():
     """What is guaranteed is 1 − 2α and less; what is seen is 1 − α."""
     X, y = load_digits(return_X_y=True)
     shares = []
-    for seed in range(12):
+    for seed in range(8):
         rows = np.random.RandomState(seed).permutation(len(y))
         learned, new = rows[:200], rows[200:]
         options = {"allow_empty": True, "randomize": True, "random_state": seed}
@@ -252,7 +258,7 @@ def test_cross_conformal_lists_cover():
 def test_questions_to_a_bank(score):
     proba, codes = banking77()
     options = {"conformity_score": score, "randomize": True, "allow_empty": True}
-    shares = covered(proba, codes, **options)
+    shares = covered(proba, codes, 1_000, **options)
     for number, coverage in enumerate(COVERAGES):
         check_mean(shares[:, number], coverage, exact=True)
 
@@ -266,7 +272,7 @@ def test_places_of_all_labels_are_inside():
     rng, widths = np.random.RandomState(0), {}
     for width in ("constant", "duels"):
         shares = []
-        for _ in range(150):
+        for _ in range(60):
             drawn = 600 + rng.permutation(600)
             places = PlaceIntervals(ranker, 0.9, width=width)
             places.fit(X[drawn[:400]], ranks[drawn[:400]])

@@ -255,6 +255,14 @@ def kendall_tau_of_known_pairs(
     true: NDArray[np.float64], pred: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return τ over the pairs whose order is told; ranks as in `Feedback`."""
+    told, right = count_known_pairs(true, pred)
+    return np.divide(2 * right - told, told, out=np.full(len(true), np.nan), where=told > 0)
+
+
+def count_known_pairs(
+    true: NDArray[np.float64], pred: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Count the pairs whose order is told, and those of them that are right; rows by row."""
     told, right = np.zeros(len(true)), np.zeros(len(true))
     for label in range(true.shape[1] - 1):
         gap = true[:, [label]] - true[:, label + 1 :]
@@ -262,7 +270,7 @@ def kendall_tau_of_known_pairs(
         agree = (gap < 0) == (pred[:, [label]] < pred[:, label + 1 :])
         told += np.count_nonzero(decided, axis=1)
         right += np.count_nonzero(decided & agree, axis=1)
-    return np.divide(2 * right - told, told, out=np.full(len(true), np.nan), where=told > 0)
+    return told, right
 
 
 def _refuse_unsorted_names(ranks_true: Any, ranks_pred: Any) -> None:

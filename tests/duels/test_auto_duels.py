@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import NotFittedError
 
 from duelrank import (
     AnchoredDuels,
@@ -17,8 +18,10 @@ from duelrank import (
     save,
 )
 from duelrank.duels import DuelEngine
-from duelrank.duels._auto import _first_of_the_best, _hold_out
-from duelrank.rankings import ranks_from_choices, ranks_from_scores
+from duelrank.duels._auto import _first_of_the_best, _hold_out, _tau_of_sparse_ranks
+from duelrank.feedback import SparseRanks
+from duelrank.losses import kendall_tau_of_known_pairs
+from duelrank.rankings import ranks_from_choices, ranks_from_lists, ranks_from_scores
 
 X, Y = load_iris(return_X_y=True)
 
@@ -42,7 +45,7 @@ def test_a_forest_is_chosen_where_linear_duels_fail():
     scores = {trial["name"]: trial["score"] for trial in engine.trials_}
     assert scores["forest"] > scores["linear"] + 0.1
     assert all(trial["seconds"] > 0 for trial in engine.trials_)
-    assert engine.n_held_out_ == sum(np.bincount(y) // 5)
+    assert engine.n_held_out_ == len(y) // 5
 
 
 def test_the_chosen_engine_learns_from_all_rows():
@@ -77,6 +80,9 @@ def test_the_first_within_one_standard_error_is_taken():
     assert _first_of_the_best({"far": far, "best": best}, ones) == "best"
     far[:50] = np.nan  # rows that tell nothing
     assert _first_of_the_best({"far": far, "best": best}, ones) == "best"
+    silent = np.full(900, np.nan)  # they make no difference surer
+    told = {name: np.append(of_rows, silent) for name, of_rows in (("close", close), ("b", best))}
+    assert _first_of_the_best(told, np.ones(1000)) == "close"
 
 
 @pytest.mark.parametrize("engine", [None, {"stumps": StumpDuels()}], ids=["default", "stumps"])
@@ -91,12 +97,19 @@ def test_rankings_and_choices(engine):
     picked = [min(row, key=lambda label, i=i: ranks[i, label]) for i, row in enumerate(shown)]
     choices = ranks_from_choices(shown, picked, range(4), sparse=True)
     of_choices = DuelRanker(AutoDuels(engine), unplaced="unknown", random_state=0)
-    assert of_choices.fit(points, choices).duels_.chosen_ in (
-        "logistic",
-        "anchored",
-        "forest",
-        "stumps",
-    )
+    assert of_choices.fit(points, choices).duels_.trials_[0]["score"] > 0.4
+    assert "Kendall" in of_choices.duels_.score_name_
+
+
+@pytest.mark.parametrize("unplaced", ["unknown", "behind"])
+def test_sparse_ranks_are_scored_like_dense_ones(unplaced):
+    rng = np.random.RandomState(0)
+    lists = [rng.permutation(7)[: rng.randint(1, 6)].tolist() for _ in range(60)]
+    lists[3] = [2]
+    feedback = SparseRanks(ranks_from_lists(lists, range(7), sparse=True), unplaced)
+    ranks = ranks_from_scores(rng.randn(60, 7))
+    expected = kendall_tau_of_known_pairs(feedback.dense(), ranks)
+    np.testing.assert_allclose(_tau_of_sparse_ranks(feedback, ranks), expected)
 
 
 def test_the_same_seed_gives_the_same_whatever_the_jobs():
@@ -116,11 +129,23 @@ def test_weights_matter():
     np.testing.assert_array_equal(engine.margins(X), alone.margins(X))
 
 
-def test_held_out_rows_are_a_share_of_every_label_and_rare_labels_stay():
-    codes = np.repeat([0, 1, 2], [50, 10, 3])
-    train, test = _hold_out(codes, 0.2, 1000, np.random.RandomState(0))
-    assert np.bincount(codes[test], minlength=3).tolist() == [10, 2, 0]
+@pytest.mark.parametrize("seed", range(5))
+def test_held_out_rows_are_a_share_of_every_label(seed):
+    rng = np.random.RandomState(seed)
+    codes = rng.permutation(np.repeat([0, 1, 2], [50, 10, 3]))
+    train, test = _hold_out(codes, 0.2, 1000, rng)
+    counts = np.bincount(codes[test], minlength=3)
+    assert np.all(np.abs(counts - [10, 2, 0.6]) < 1.5)
     assert sorted([*train, *test]) == list(range(63))
+    # Rare labels have their share together, and one row of each is learned from.
+    rare = rng.permutation(np.repeat(np.arange(400), 4))
+    train, test = _hold_out(rare, 0.2, 10_000, rng)
+    assert abs(len(test) - 0.75 * 0.2 * 1600) < 100
+    assert set(rare[train]) == set(range(400))
+
+
+def test_few_rows_are_held_out_of_few():
+    codes = np.repeat([0, 1, 2], [50, 10, 3])
     few, _ = _hold_out(codes, 0.2, 20, np.random.RandomState(0))
     assert len(few) == 20
     train, test = _hold_out(np.arange(6), 0.2, 1000, np.random.RandomState(0))
@@ -204,6 +229,22 @@ def test_rows_without_weight_change_nothing():
     for one, other in zip(alone.trials_, among.trials_, strict=True):
         assert one["score"] == pytest.approx(other["score"], abs=0.1)
     assert among.n_held_out_ == alone.n_held_out_
+    # Neither do they change the strengths that are tried.
+    text = sparse.csr_array(np.abs(points))
+    longer = sparse.csr_array(np.vstack([np.abs(points), 1e4 * np.abs(noise)]))
+    alone = AutoDuels(random_state=0).fit(text, y, 3).engine_
+    among = AutoDuels(random_state=0).fit(longer, labels, 3, weights).engine_
+    assert type(alone) is type(among)
+    assert 0.05 < among.C / alone.C < 20  # it was 1e-7
+
+
+def test_a_fit_that_fails_leaves_nothing_behind():
+    engine = AutoDuels({"linear": LogisticDuels()}, random_state=0).fit(X, Y, 3)
+    engine.set_params(candidates={"linear": LogisticDuels(C=-1)})
+    with pytest.raises(ValueError, match="C must be"):
+        engine.fit(np.hstack([X, X]), Y, 3)
+    with pytest.raises(NotFittedError):
+        engine.margins(X)
 
 
 def test_dataframes_with_names():

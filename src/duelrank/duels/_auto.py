@@ -32,7 +32,7 @@ from duelrank.duels.anchored import AnchoredDuelsCV
 from duelrank.duels.logistic import LogisticDuels, LogisticDuelsCV
 from duelrank.duels.logistic._strength import mean_square
 from duelrank.feedback import SparseRanks, as_ranks
-from duelrank.losses import kendall_tau_of_known_pairs
+from duelrank.losses import count_known_pairs, kendall_tau_of_known_pairs
 from duelrank.rankings import ranks_from_scores
 
 __all__ = ["AutoDuels"]
@@ -177,30 +177,30 @@ class AutoDuels(Engine):
         self._check_parameters()
         refuse_blocks(X, "LogisticDuels takes blocks")
         X, feedback, weights = self._check_rows(X, feedback, n_classes, sample_weight)
+        if hasattr(self, "engine_"):  # if a candidate fails, nothing is half-fitted
+            delattr(self, "engine_")
         rng = check_random_state(self.random_state)
         tells = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
         split = _hold_out(first_labels(feedback)[tells], self.test_size, self.max_rows, rng)
         train, test = (tells[part] for part in split)
         seed = rng.randint(np.iinfo(np.int32).max)
-        candidates = self._candidates(X, feedback, n_classes, train, rng)
+        part = None if weights is None else weights[train]
+        candidates = self._candidates(X, feedback, n_classes, train, part, rng)
         trials, engines, scores = [], {}, {}
         counts = np.ones(len(test)) if weights is None else weights[test]
         with Progress(self, len(candidates) + 1, "engine", bool(self.verbose)) as progress:
             for name, candidate in candidates.items():
                 start = time.perf_counter()
-                part = None if weights is None else weights[train]
                 engine = _ready(candidate, self.n_jobs, seed)
                 engine = _fit(engine, X[train], feedback[train], n_classes, part)
                 scores[name] = _scores_of_rows(engine, X[test], feedback[test], n_classes)
                 seconds = time.perf_counter() - start
                 score = _mean(scores[name], counts)
                 trials.append({"name": name, "score": score, "seconds": seconds})
-                engines[name] = engine
+                engines[name] = engine.settled() if hasattr(engine, "settled") else clone(engine)
                 progress.step()
             chosen = _first_of_the_best(scores, counts)
-            engine = engines[chosen]
-            engine = engine.settled() if hasattr(engine, "settled") else clone(engine)
-            self.engine_ = _fit(engine, X, feedback, n_classes, weights)
+            self.engine_ = _fit(engines[chosen], X, feedback, n_classes, weights)
             progress.step()
         self.chosen_, self.trials_, self.n_held_out_ = chosen, trials, len(test)
         longest = min(LONGEST_LIST, n_classes - 1)
@@ -222,7 +222,7 @@ class AutoDuels(Engine):
         margins : ndarray of shape (n, K(K−1)/2)
             Positive when the second label of the duel wins.
         """
-        margins: NDArray[np.floating] = self.engine_.margins(self._check_points(X))
+        margins: NDArray[np.floating] = self._fitted().margins(self._check_points(X))
         return margins
 
     @available_if(_chosen_has("probabilities"))
@@ -240,7 +240,7 @@ class AutoDuels(Engine):
         probabilities : ndarray of shape (n, K(K−1)/2)
             One column per duel.
         """
-        return self.engine_.probabilities(self._check_points(X))
+        return self._fitted().probabilities(self._check_points(X))
 
     @available_if(_chosen_has("margins_and_probabilities"))
     def margins_and_probabilities(self, X: Any) -> Any:
@@ -257,7 +257,7 @@ class AutoDuels(Engine):
         margins, probabilities : ndarrays of shape (n, K(K−1)/2)
             As by the methods of these names.
         """
-        return self.engine_.margins_and_probabilities(self._check_points(X))
+        return self._fitted().margins_and_probabilities(self._check_points(X))
 
     @available_if(_chosen_has("wins"))
     def wins(self, X: Any, label_order: NDArray[np.intp], with_expected: bool = True) -> Any:
@@ -280,7 +280,7 @@ class AutoDuels(Engine):
         expected : ndarray of float, of shape (n, K)
             Sum of the probabilities to win.
         """
-        return self.engine_.wins(self._check_points(X), label_order, with_expected)
+        return self._fitted().wins(self._check_points(X), label_order, with_expected)
 
     @available_if(_chosen_has("top_wins"))
     def top_wins(self, X: Any, label_order: NDArray[np.intp], k: int) -> Any:
@@ -303,7 +303,7 @@ class AutoDuels(Engine):
         expected : ndarray of float, of shape (n, K)
             Sum of the probabilities to win, where they matter.
         """
-        return self.engine_.top_wins(self._check_points(X), label_order, k)
+        return self._fitted().top_wins(self._check_points(X), label_order, k)
 
     @available_if(_chosen_has("duel_coefficients"))
     def duel_coefficients(self, duels: NDArray[np.intp]) -> Any:
@@ -346,8 +346,11 @@ class AutoDuels(Engine):
         """Return the engine that was chosen, which gets X as it comes."""
         return self.engine_
 
-    def _check_points(self, X: Any) -> Any:
+    def _fitted(self) -> Any:
         check_is_fitted(self, "engine_")
+        return self.engine_
+
+    def _check_points(self, X: Any) -> Any:
         refuse_blocks(X, "a DuelRanker takes blocks")
         dtypes = (np.float64, np.float32)
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=dtypes)
@@ -383,14 +386,22 @@ class AutoDuels(Engine):
         return rows.X, feedback if is_sparse else rows.feedback, weights
 
     def _candidates(
-        self, X: Any, feedback: Any, n_classes: int, train: NDArray[np.intp], rng: Any
+        self,
+        X: Any,
+        feedback: Any,
+        n_classes: int,
+        train: NDArray[np.intp],
+        weights: NDArray[np.float64] | None,
+        rng: np.random.RandomState,
     ) -> dict[str, Any]:
+        """Make the candidates for the rows that they learn from; weights are those of these."""
         if self.candidates is not None:
             return dict(self.candidates)
         # The rows that candidates learn from are split once more, for their strengths.
+        learned: Any = X[train]
         inner = [_hold_out(first_labels(feedback[train]), self.test_size, len(train), rng)]
         if sparse.issparse(X):
-            Cs = _strengths_for(X)
+            Cs = _strengths_for(learned, weights)
             made: dict[str, Any] = {
                 "anchored": AnchoredDuelsCV(Cs, rivals=0, cv=inner, tol=ROUGH_TOL),
                 "logistic": LogisticDuels(C="scale"),
@@ -415,7 +426,7 @@ class AutoDuels(Engine):
         if n_classes > MANY_LABELS:
             del made["logistic"]
         if not made:  # the cheapest that there is
-            Cs = _strengths_for(X)
+            Cs = _strengths_for(learned, weights)
             made["anchored"] = AnchoredDuelsCV(Cs[:3], rivals=0, cv=inner, tol=ROUGH_TOL)
         return made
 
@@ -423,23 +434,26 @@ class AutoDuels(Engine):
 def _hold_out(
     codes: NDArray[np.intp], share: float, most: int, rng: np.random.RandomState
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Draw rows to learn from and rows to test on, a share of every label's rows."""
+    """Draw rows to learn from and rows to test on: every so many, label by label.
+
+    So labels have their share of both, and rare ones together as well. One row of every label is
+    learned from.
+    """
     shuffled = rng.permutation(len(codes))
     by_label = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    counts = np.bincount(codes)
-    begins = np.repeat(np.cumsum(counts) - counts, counts)
-    place = np.arange(len(codes)) - begins  # among the rows of a label
-    tests = place < np.floor(share * np.repeat(counts, counts))
-    if not tests.any():  # all labels are rare
+    passed = np.floor(share * np.arange(len(codes) + 1) + rng.random_sample())
+    is_first = np.diff(codes[by_label], prepend=-1) != 0
+    tests = (np.diff(passed) > 0) & ~is_first
+    if not tests.any():  # every label has a single row
         tests[rng.permutation(len(codes))[: max(1, int(share * len(codes)))]] = True
     train, test = by_label[~tests], by_label[tests]
     train, test = (rng.permutation(rows) for rows in (train, test))
     return np.sort(train[:most]), np.sort(test[:MOST_TESTED])
 
 
-def _strengths_for(X: Any) -> NDArray[np.float64]:
+def _strengths_for(X: Any, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Return C's for rows of this length, as round numbers."""
-    scaled = STRENGTHS / mean_square(X, None, centre=True)
+    scaled = STRENGTHS / mean_square(X, weights, centre=True)
     return np.array([float(f"{C:.2g}") for C in scaled])
 
 
@@ -469,9 +483,29 @@ def _scores_of_rows(engine: Any, X: Any, feedback: Any, n_classes: int) -> NDArr
         own = np.take_along_axis(scores, feedback[:, np.newaxis], axis=1)
         places = np.sum(scores >= own, axis=1)
         return np.asarray(np.maximum(longest + 1 - places, 0) / longest)
-    ranks = feedback.dense() if isinstance(feedback, SparseRanks) else feedback
-    tau = kendall_tau_of_known_pairs(as_ranks(ranks, n_classes), ranks_from_scores(scores))
-    return tau
+    ranks = ranks_from_scores(scores)
+    if isinstance(feedback, SparseRanks):
+        return _tau_of_sparse_ranks(feedback, ranks)
+    return kendall_tau_of_known_pairs(as_ranks(feedback, n_classes), ranks)
+
+
+def _tau_of_sparse_ranks(feedback: SparseRanks, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return τ over the pairs whose order rows tell, from the labels that they place alone."""
+    n_rows, n_classes = feedback.shape
+    told, right = np.zeros(n_rows), np.zeros(n_rows)
+    for n_placed in np.unique(feedback.n_placed).tolist():
+        rows = np.flatnonzero(feedback.n_placed == n_placed)
+        some = feedback[rows].ranks
+        labels = some.indices.reshape(len(rows), n_placed)
+        own = np.take_along_axis(ranks[rows], labels, axis=1)
+        known = count_known_pairs(some.data.reshape(len(rows), n_placed), own)
+        told[rows], right[rows] = known
+        if feedback.unplaced == "behind":
+            # Behind a label are all that have a later place, those that rows place among them.
+            placed = np.arange(n_placed)[np.newaxis, ::-1]
+            told[rows] += n_placed * (n_classes - n_placed)
+            right[rows] += np.sum(n_classes - np.sort(own, axis=1) - placed, axis=1)
+    return np.divide(2 * right - told, told, out=np.full(n_rows, np.nan), where=told > 0)
 
 
 def _mean(of_rows: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
@@ -486,10 +520,10 @@ def _first_of_the_best(
     """Return the first name whose scores are within one standard error of the best ones."""
     best = max(scores.values(), key=lambda of_rows: _mean(of_rows, weights))
     for name, of_rows in scores.items():
-        behind = best - of_rows
-        mean = _mean(behind, weights)
-        deviations = np.nan_to_num(weights * (behind - mean))
-        if mean <= np.sqrt(np.sum(deviations**2)) / weights.sum():
+        known = ~np.isnan(best - of_rows)
+        behind, own = (best - of_rows)[known], weights[known]
+        mean = _mean(behind, own)
+        if mean * own.sum() <= np.sqrt(np.sum((own * (behind - mean)) ** 2)):
             return name
     raise AssertionError("the best is within one standard error of itself")
 

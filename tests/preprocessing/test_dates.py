@@ -14,9 +14,12 @@ TEXTS = ["1970-01-03", None, "1970-01-01T12:00"]
 MOMENTS = [datetime(1970, 1, 3), None, datetime(1970, 1, 1, 12)]
 
 
+def moments(unit="s"):
+    return np.array([["1970-01-03"], ["NaT"], ["1970-01-01T12:00"]], dtype=f"datetime64[{unit}]")
+
+
 def frames():
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    moments = np.array(["1970-01-03", "NaT", "1970-01-01T12:00"], dtype="datetime64[s]")
     return [
         pd.DataFrame({"day": TEXTS}),
         pd.DataFrame({"day": pd.to_datetime(pd.Series(TEXTS), format="ISO8601")}),
@@ -25,7 +28,7 @@ def frames():
         pa.table({"day": TEXTS}),
         pa.table({"day": pa.array(MOMENTS, pa.timestamp("us"))}),
         pa.table({"day": [2.0, None, 0.5]}),
-        moments[:, np.newaxis],
+        [[text] for text in TEXTS],
         np.array(DAYS),
     ]
 
@@ -34,6 +37,11 @@ def frames():
 def test_days_of_dates(number):
     X = frames()[number]
     np.testing.assert_array_equal(DateFeatures().fit_transform(X), DAYS)
+
+
+@pytest.mark.parametrize("unit", ["m", "s", "ms", "us", "ns"])
+def test_moments_of_numpy_in_any_unit(unit):
+    np.testing.assert_array_equal(DateFeatures().fit_transform(moments(unit)), DAYS)
 
 
 def test_time_zones_and_plain_dates():
@@ -46,6 +54,10 @@ def test_other_values_are_refused():
     features = DateFeatures().fit(pa.table({"day": TEXTS}))
     with pytest.raises(ValueError, match=r"column 'day' must hold dates .* row 1 .* '31\.05\.24'"):
         features.transform(pa.table({"day": ["2024-05-31", "31.05.24"]}))
+    with pytest.raises(ValueError, match=r"column 0 must hold dates .* row 1 .* has inf"):
+        DateFeatures().fit_transform(np.array([[1.0], [np.inf]]))
+    with pytest.raises(ValueError, match=r"X must hold columns of dates, .* got shape \(3,\)"):
+        DateFeatures().fit(np.arange(3))
     with pytest.raises(ValueError, match="feature names"):
         features.transform(pytest.importorskip("pandas").DataFrame({"night": TEXTS}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class DateFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : DateFeatures
             The fitted transformer.
         """
-        validate_data(self, X, reset=True, skip_check_array=True)
+        validate_data(self, _as_table(X), reset=True, skip_check_array=True)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -71,11 +72,12 @@ class DateFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Days since 1970, NaN where a date is missing.
         """
         check_is_fitted(self, "n_features_in_")
+        X = _as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         places: Any = range(self.n_features_in_)
         if not isinstance(X, np.ndarray):
             places = getattr(X, "column_names", None) or X.columns
-        columns = [_days(cells_of(column_of(X, place)), place) for place in places]
+        columns = [_days(column_of(X, place), place) for place in places]
         return np.column_stack(columns)
 
     def __sklearn_tags__(self) -> Any:
@@ -94,7 +96,7 @@ def dates_written(column: Any) -> list[str | None]:
     column : dataframe or array with one column
         Dates, as `DateFeatures` takes them.
     """
-    days = _days(cells_of(column), "of dates")
+    days = _days(column, "of dates")
     seconds = np.round(np.nan_to_num(days) * SECONDS_A_DAY).astype("datetime64[s]")
     texts = np.datetime_as_string(seconds, unit="m").tolist()
     return [
@@ -103,7 +105,24 @@ def dates_written(column: Any) -> list[str | None]:
     ]
 
 
-def _days(cells: list[Any], column: Any) -> NDArray[np.float64]:
+def _as_table(X: Any) -> Any:
+    """Return dates with columns; lists of lists become an array."""
+    X = X if hasattr(X, "shape") else np.array(X, dtype=object)
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"X must hold columns of dates, so it must be 2D, got shape {tuple(X.shape)}. Reshape "
+            "a single column with X.reshape(-1, 1)."
+        )
+    return X
+
+
+def _days(dates: Any, column: Any) -> NDArray[np.float64]:
+    """Return the days of a column; its name or number is for messages."""
+    if isinstance(dates, np.ndarray) and dates.dtype.kind == "M":
+        moments = dates[:, 0].astype("datetime64[us]")
+        known = moments.astype(np.int64).astype(np.float64) / (1e6 * SECONDS_A_DAY)
+        return np.where(np.isnat(moments), np.nan, known)
+    cells = cells_of(dates)
     days = np.full(len(cells), np.nan)
     for row, cell in enumerate(cells):
         try:
@@ -129,4 +148,7 @@ def _day(cell: Any) -> float:
         return moment.timestamp() / SECONDS_A_DAY
     if isinstance(cell, date):
         return float(cell.toordinal() - date(1970, 1, 1).toordinal())
-    return float(cell)
+    day = float(cell)
+    if not isfinite(day):
+        raise ValueError("no day")
+    return day

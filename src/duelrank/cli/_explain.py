@@ -228,8 +228,8 @@ def _list_story(
     lists: ListMaker, X: Any, tournament: Tournaments, label: tuple[int, str] | None
 ) -> str:
     """Tell which labels are in the list, and why the next one and the label of the row are not."""
-    points = lists.points(X)
-    is_in, values = lists.mask(points)[0], lists.shortlister.p_values(points)[0]
+    ranked = lists.shortlister.ranked_lists(lists.points(X))
+    is_in, values = ranked.masks[0, 0], ranked.p_values[0]
     names = [plain(name) for name in tournament.classes.tolist()]
     order = _codes(tournament)
     inside = [names[code] for code in order if is_in[code]]

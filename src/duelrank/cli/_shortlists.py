@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,8 +45,9 @@ def check_enough(coverage: float | None, n_rows: int) -> None:
     """Raise if a fifth of the rows is too few for lists of this coverage."""
     if coverage is None:
         return
-    # With fewer, every label would be in every list.
-    needed = math.ceil(coverage / (1 - coverage) - ROUNDING)
+    from duelrank.shortlists import rows_needed
+
+    needed = rows_needed(coverage)
     n_calibrating = round(CALIBRATION_SHARE * n_rows)
     if n_calibrating < needed:
         raise click.ClickException(
@@ -93,18 +91,10 @@ class ListMaker:
             X = transformer.transform(X)
         return X
 
-    def mask(self, points: Any, shortlister: Shortlister | None = None) -> Any:
-        """Tell which labels are in the lists."""
-        made = (shortlister or self.shortlister).shortlist_mask(points)
-        return made if made.ndim == 2 else made[0]
-
     def lists(self, X: Any, at_least: int, with_probabilities: bool) -> Lists:
         """Return the lists of points, and other labels behind them up to some place."""
         import numpy as np
 
-        from duelrank._classifiers import label_scores
-        from duelrank._sklearn import unwrap
-        from duelrank.rankings import order_from_scores
         from duelrank.tables import Rankings
 
         classes = np.asarray(self.shortlister.classes_)
@@ -113,44 +103,18 @@ class ListMaker:
             labels = classes[nothing.astype(np.intp)]
             rankings = Rankings(labels, nothing if with_probabilities else None)
             return Lists(rankings, np.zeros(0, dtype=np.int64))
-        X = self.points(X)
-        # The points are transformed and ranked once, for the lists and for what is written.
-        ranker, points = unwrap(self.shortlister.estimator_, X)
-        ranker = _remembering(ranker)
-        if self.shortlister.fold_estimators_ is None:
-            shortlister = copy.copy(self.shortlister)
-            shortlister.estimator_ = ranker
-            mask = self.mask(points, shortlister)
-        else:
-            mask = self.mask(X)
-        order = order_from_scores(label_scores(ranker, points))
-        is_in = np.take_along_axis(mask, order, axis=1)
+        points = self.points(X)
+        ranked = self.shortlister.ranked_lists(points)
+        is_in = np.take_along_axis(ranked.masks[0], ranked.order, axis=1)
         lengths = is_in.sum(axis=1)
         first = np.argsort(~is_in, axis=1, kind="stable")[:, : max(at_least, int(lengths.max()))]
-        codes = np.take_along_axis(order, first, axis=1)
+        codes = np.take_along_axis(ranked.order, first, axis=1)
         probabilities = None
         if with_probabilities:
-            probabilities = np.take_along_axis(ranker.predict_proba(points), codes, axis=1)
+            known = ranked.probabilities
+            known = self.shortlister.predict_proba(points) if known is None else known
+            probabilities = np.take_along_axis(known, codes, axis=1)
         return Lists(Rankings(classes[codes], probabilities), lengths)
-
-
-def _remembering(ranker: Any) -> Any:
-    """Return a ranker that answers at once if it is asked about the same points again."""
-    asked: dict[str, tuple[Any, Any]] = {}
-
-    def remember(name: str, answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def answer_once(points: Any) -> Any:
-            if name not in asked or asked[name][0] is not points:
-                asked[name] = points, answer(points)
-            return asked[name][1]
-
-        return answer_once
-
-    remembering = copy.copy(ranker)
-    for name in ("decision_function", "predict_proba"):
-        if hasattr(ranker, name):
-            setattr(remembering, name, remember(name, getattr(ranker, name)))
-    return remembering
 
 
 def without_groups(model: Any) -> Any:
@@ -165,7 +129,7 @@ def without_groups(model: Any) -> Any:
 
 def list_maker(model: Model) -> ListMaker | None:
     """Return what makes the lists of a model; None if it makes none that can be asked for here."""
-    from duelrank.storage import shortlister_inside
+    from duelrank.shortlists import shortlister_inside
 
     shortlister, transformers = shortlister_inside(model.model)
     if shortlister is None:

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import betabinom
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
 from duelrank._batches import margin_batches
 from duelrank._intervals import wilson_interval
@@ -19,7 +17,7 @@ from duelrank.report import _figures as figures
 from duelrank.report._facts import Facts
 from duelrank.report._markup import Cell, Section, folded, table_of
 from duelrank.report._text import count, counted, foreign, percent
-from duelrank.shortlists import LengthCurve, Shortlister, length_curve
+from duelrank.shortlists import LengthCurve, Shortlister, length_curve, shortlister_inside
 
 # Up to so many labels are all shown; of more the first ten, and all folded away.
 MOST_SHOWN, FIRST_SHOWN = 15, 10
@@ -70,18 +68,14 @@ class Lists:
         return [float(coverage) for coverage in self.shortlister.coverages_]
 
 
-def shortlister_inside(model: Any, X: Any) -> tuple[Shortlister, Any] | None:
+def lists_of(model: Any, X: Any) -> tuple[Shortlister, Any] | None:
     """Return the shortlister of a model, and X as it sees it; None if there is none."""
-    while not isinstance(model, Shortlister):
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif isinstance(model, FrozenEstimator):
-            model = model.estimator
-        elif isinstance(model, Pipeline):
-            model, X = model.steps[-1][1], model[:-1].transform(X) if len(model) > 1 else X
-        else:
-            return None
-    return model, as_indexable(X)
+    shortlister, transformers = shortlister_inside(model)
+    if shortlister is None:
+        return None
+    for transformer in transformers:
+        X = transformer.transform(X)
+    return shortlister, as_indexable(X)
 
 
 def gather_lists(
@@ -117,12 +111,12 @@ def gather_lists(
     for rows in margin_batches(n_rows, n_classes):
         points = X if rows == slice(0, n_rows) else take_rows(X, rows)
         own = None if groups is None else groups[rows]
-        masks = shortlister.shortlist_mask(points, own)
-        masks = masks.reshape(-1, *masks.shape[-2:])
+        ranked = shortlister.ranked_lists(points, own)
+        masks = ranked.masks
         lengths.append(masks.sum(axis=2))
         truth = np.zeros(masks.shape[1], dtype=np.intp) if codes is None else codes[rows]
         holds.append(masks[:, np.arange(len(truth)), truth])
-        curve = length_curve(shortlister.p_values(points, own), truth, coverages)
+        curve = length_curve(ranked.p_values, truth, coverages)
         reached += len(truth) / n_rows * curve.coverage
         long += len(truth) / n_rows * curve.mean_length
         here = slice(*np.searchsorted(browsed, [rows.start, rows.stop]))

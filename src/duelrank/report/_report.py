@@ -25,7 +25,7 @@ from duelrank.rankers import DuelRanker
 from duelrank.rankings import codes_from_labels
 from duelrank.report import _hardness, _lists, _sections
 from duelrank.report._facts import Facts, gather
-from duelrank.report._lists import Lists, gather_lists, shortlister_inside
+from duelrank.report._lists import Lists, gather_lists, lists_of
 from duelrank.report._markup import Section
 from duelrank.report._points import bytes_per_point, encode, small_integers
 from duelrank.report._rules import RANKED_BY, TIES_BY
@@ -222,7 +222,7 @@ def _check(model: Any, X: Any, y: Any, names: Any, row_numbers: Any) -> _Job:
         ranker=ranker,
         table=table,
         X=X,
-        shortlister=shortlister_inside(model, table),
+        shortlister=lists_of(model, table),
         codes=codes,
         y=y,
         labels=[plain(text) for text in texts],

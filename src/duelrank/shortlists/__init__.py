@@ -20,6 +20,8 @@ as wrong as it likes, lists only get longer.
 [[1], [2, 1], [7, 9]]
 """
 
+from duelrank.shortlists._calibration import rows_needed
+from duelrank.shortlists._inside import shortlister_inside as shortlister_inside
 from duelrank.shortlists._measures import (
     LengthCurve,
     ShortlistQuality,
@@ -27,13 +29,15 @@ from duelrank.shortlists._measures import (
     measure_shortlists,
 )
 from duelrank.shortlists._places import PlaceIntervals
-from duelrank.shortlists._shortlister import Shortlister
+from duelrank.shortlists._shortlister import RankedLists, Shortlister
 
 __all__ = [
     "LengthCurve",
     "PlaceIntervals",
+    "RankedLists",
     "ShortlistQuality",
     "Shortlister",
     "length_curve",
     "measure_shortlists",
+    "rows_needed",
 ]

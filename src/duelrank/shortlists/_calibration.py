@@ -95,7 +95,24 @@ def threshold(scores: NDArray[np.float64], coverage: float) -> float:
 
 
 def rows_needed(coverage: float) -> int:
-    """Return the number of calibration rows below which every label is in every list."""
+    """Return how many calibration rows a coverage needs: with fewer, all labels are in all lists.
+
+    Parameters
+    ----------
+    coverage : float
+        How often lists are to hold the right label, between 0 and 1.
+
+    Returns
+    -------
+    n_rows : int
+        coverage / (1 − coverage), rounded up.
+
+    Examples
+    --------
+    >>> rows_needed(0.95)
+    19
+    """
+    coverage = check_single_coverage(coverage)
     # The smallest p-value is 1 / (n + 1), which must not be above 1 − coverage.
     return math.ceil(coverage / (1 - coverage) - ROUNDING)
 

@@ -17,7 +17,7 @@ made of what a fitted classifier says: its ranking, by ``decision_function`` or 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,30 @@ ON_PROBABILITIES = ("probability", "aps", "raps")
 RAPS_PENALTY, RAPS_FREE_PLACES = 0.1, 1
 
 
+class Oddness(NamedTuple):
+    """How odd the labels of rows are, and what was asked of the classifier on the way.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, K)
+        Columns follow the classes of the model. They grow along the ranking.
+    order : ndarray of int, of shape (n, K)
+        Codes, best first.
+    drawn : ndarray of shape (n, 1) or None
+        A number between 0 and 1 for every row, to decide between equal scores.
+    probabilities : ndarray of shape (n, K) or None
+        Those of the classifier, if they were needed.
+    """
+
+    scores: NDArray[np.float64]
+    order: NDArray[np.intp]
+    drawn: NDArray[np.float64] | None
+    probabilities: NDArray[np.float64] | None
+
+
 def label_oddness(
     model: Any, X: Any, score: str, always_first: bool, uniform: Uniform | None
-) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64] | None]:
+) -> Oddness:
     """Return the scores of all labels of all rows.
 
     Parameters
@@ -50,27 +71,27 @@ def label_oddness(
         Whether the first label is never odd, so that it is in every list.
     uniform : Uniform or None
         Draws numbers for every row from what is known of it, if lists are randomised.
-
-    Returns
-    -------
-    oddness : ndarray of shape (n, K)
-        Columns follow the classes of the model. They grow along the ranking.
-    order : ndarray of int, of shape (n, K)
-        Codes, best first.
-    drawn : ndarray of shape (n, 1) or None
-        A number between 0 and 1 for every row, to decide between equal scores.
     """
     by_label = label_scores(model, X)
     order = order_from_scores(by_label)
+    probabilities = None
+    if score in ON_PROBABILITIES:
+        probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
+        if np.isnan(probabilities).any():
+            raise ValueError(f"predict_proba of {type(model).__name__} contains NaN.")
+        numbers = np.take_along_axis(probabilities, order, axis=1)
+    elif score == "evidence":
+        numbers = np.take_along_axis(_evidence(model, X), order, axis=1)
+    else:
+        numbers = np.zeros(order.shape)
     inside, drawn = (None, None) if uniform is None else uniform(by_label)
-    along = _ALONG_THE_RANKING[score](model, X, order, inside)
     # A classifier may rank by other numbers than its probabilities.
-    along = np.maximum.accumulate(along, axis=1)
-    if always_first and along.shape[1]:
-        along[:, 0] = -np.inf
-    oddness = np.empty_like(along)
-    np.put_along_axis(oddness, order, along, axis=1)
-    return oddness, order, drawn
+    along = np.maximum.accumulate(_ALONG_THE_RANKING[score](numbers, inside), axis=1)
+    if always_first:
+        along[:, :1] = -np.inf
+    scores = np.empty_like(along)
+    np.put_along_axis(scores, order, along, axis=1)
+    return Oddness(scores, order, drawn, probabilities)
 
 
 class Uniform:
@@ -107,42 +128,35 @@ def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return bits ^ (bits >> np.uint64(31))
 
 
-Order = NDArray[np.intp]
+# From probabilities or evidence along the ranking, (n, K), and numbers drawn for the rows.
 Drawn = NDArray[np.float64] | None
 
 
-def _probabilities(model: Any, X: Any, order: Order) -> NDArray[np.float64]:
-    """Return probabilities along the ranking."""
-    return np.take_along_axis(np.asarray(model.predict_proba(X), np.float64), order, axis=1)
-
-
-def _by_probability(model: Any, X: Any, order: Order, drawn: Drawn) -> NDArray[np.float64]:
+def _by_probability(numbers: NDArray[np.float64], drawn: Drawn) -> NDArray[np.float64]:
     with np.errstate(divide="ignore"):
-        return -np.log(_probabilities(model, X, order))
+        return -np.log(numbers)
 
 
-def _by_rank(model: Any, X: Any, order: Order, drawn: Drawn) -> NDArray[np.float64]:
-    return np.broadcast_to(np.arange(1.0, order.shape[1] + 1), order.shape).copy()
+def _by_rank(numbers: NDArray[np.float64], drawn: Drawn) -> NDArray[np.float64]:
+    return np.tile(np.arange(1.0, numbers.shape[1] + 1), (len(numbers), 1))
 
 
-def _by_evidence(model: Any, X: Any, order: Order, drawn: Drawn) -> NDArray[np.float64]:
-    evidence = np.take_along_axis(_evidence(model, X), order, axis=1)
+def _by_evidence(numbers: NDArray[np.float64], drawn: Drawn) -> NDArray[np.float64]:
     below_one = 1 - 2.0**-20  # the next place is always more odd
-    return _by_rank(model, X, order, drawn) - below_one * evidence
+    return _by_rank(numbers, drawn) - below_one * numbers
 
 
-def _by_mass(model: Any, X: Any, order: Order, drawn: Drawn) -> NDArray[np.float64]:
-    probabilities = _probabilities(model, X, order)
+def _by_mass(numbers: NDArray[np.float64], drawn: Drawn) -> NDArray[np.float64]:
     own = 1.0 if drawn is None else drawn
-    return np.cumsum(probabilities, axis=1) - (1 - own) * probabilities
+    return np.cumsum(numbers, axis=1) - (1 - own) * numbers
 
 
-def _by_penalised_mass(model: Any, X: Any, order: Order, drawn: Drawn) -> NDArray[np.float64]:
-    behind = np.arange(1, order.shape[1] + 1) - RAPS_FREE_PLACES
-    return _by_mass(model, X, order, drawn) + RAPS_PENALTY * np.maximum(behind, 0)
+def _by_penalised_mass(numbers: NDArray[np.float64], drawn: Drawn) -> NDArray[np.float64]:
+    behind = np.arange(1, numbers.shape[1] + 1) - RAPS_FREE_PLACES
+    return _by_mass(numbers, drawn) + RAPS_PENALTY * np.maximum(behind, 0)
 
 
-_ALONG_THE_RANKING: dict[str, Callable[[Any, Any, Order, Drawn], NDArray[np.float64]]] = {
+_ALONG_THE_RANKING: dict[str, Callable[..., NDArray[np.float64]]] = {
     "probability": _by_probability,
     "evidence": _by_evidence,
     "rank": _by_rank,

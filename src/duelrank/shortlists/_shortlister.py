@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,9 @@ from duelrank.shortlists._calibration import (
 )
 from duelrank.shortlists._clusters import cluster_labels
 from duelrank.shortlists._rows import check_share, hold_out
-from duelrank.shortlists._scores import ON_PROBABILITIES, SCORES, Uniform, label_oddness
+from duelrank.shortlists._scores import ON_PROBABILITIES, SCORES, Oddness, Uniform, label_oddness
 
-__all__ = ["Shortlister"]
+__all__ = ["RankedLists", "Shortlister"]
 
 BY = ("all", "label", "cluster", "group")
 LONGER = ("cut", "abstain")
@@ -45,6 +45,27 @@ MANY_ROWS = 100  # of which not a single one is wrong: they may have been learne
 def _has_probabilities(shortlister: Shortlister) -> bool:
     estimator = getattr(shortlister, "estimator_", shortlister.estimator)
     return estimator is None or hasattr(estimator, "predict_proba")
+
+
+class RankedLists(NamedTuple):
+    """The lists of points, with what they are made of.
+
+    Attributes
+    ----------
+    order : ndarray of int, of shape (n, K)
+        All labels as numbers in `classes_`, best first.
+    p_values : ndarray of shape (n, K)
+        How well every label would fit in with the calibration rows.
+    masks : ndarray of bool, of shape (n_coverages, n, K)
+        Which labels are in the lists.
+    probabilities : ndarray of shape (n, K) or None
+        Those of the estimator, if the conformity score needs them.
+    """
+
+    order: NDArray[np.intp]
+    p_values: NDArray[np.float64]
+    masks: NDArray[np.bool_]
+    probabilities: NDArray[np.float64] | None
 
 
 class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -267,11 +288,11 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             The labels of every row, best first. None where `longer` is "abstain" and the list would
             have been too long. If several coverages were asked for, a dictionary by coverage.
         """
-        order, masks, abstained = self._lists(X, groups)
+        ranked, abstained = self._lists(X, groups)
         made = {
-            coverage: _as_lists(self.classes_, order, mask, given_up)
+            coverage: _as_lists(self.classes_, ranked.order, mask, given_up)
             for coverage, mask, given_up in zip(
-                self.coverages_.tolist(), masks, abstained, strict=True
+                self.coverages_.tolist(), ranked.masks, abstained, strict=True
             )
         }
         return made if self._has_several else next(iter(made.values()))
@@ -291,8 +312,25 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         mask : ndarray of bool, of shape (n, K), or (n_coverages, n, K) for several coverages
             Columns follow `classes_`.
         """
-        _, masks, _ = self._lists(X, groups)
-        return np.stack(masks) if self._has_several else masks[0]
+        masks = self.ranked_lists(X, groups).masks
+        return masks if self._has_several else masks[0]
+
+    def ranked_lists(self, X: Any, groups: Any = None) -> RankedLists:
+        """Return all that is known about the lists of points, asking the estimator once.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix with n rows
+            Query points.
+        groups : array-like of shape (n,), default=None
+            The group of every row, if `by` is "group".
+
+        Returns
+        -------
+        ranked : RankedLists
+            Order, p-values, lists and probabilities.
+        """
+        return self._lists(X, groups)[0]
 
     def p_values(self, X: Any, groups: Any = None) -> NDArray[np.float64]:
         """Return how well every label would fit in with the calibration rows.
@@ -310,7 +348,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             About the share of calibration rows whose right label was at least as odd. A label is in
             the list of a coverage if its p-value is above 1 − coverage.
         """
-        return self._p_values(X, groups)[1]
+        return self.ranked_lists(X, groups).p_values
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the first label of every point.
@@ -451,6 +489,8 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         unfitted = DuelRanker(random_state=seed) if self.estimator is None else self.estimator
         if self.cv is None:
             learning, calibrating = hold_out(y, float(self.calibration_size), rng)
+            what = f"calibration rows, held out of n_samples={len(y)}"
+            check_enough(len(calibrating), check_coverages(self.coverage), what)
             fitted = clone(unfitted).fit(take_rows(X, learning), y[learning])
             return [(fitted, calibrating)], fitted
         splitter = self.cv
@@ -467,7 +507,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self, model: Any, classes: NDArray[Any], X: Any, score: str, uniform: Uniform | None
     ) -> NDArray[np.float64]:
         """Return the scores of all labels; labels that a model of a fold lacks are never in."""
-        odd, _, _ = label_oddness(model, X, score, not self.allow_empty, uniform)
+        odd = label_oddness(model, X, score, not self.allow_empty, uniform).scores
         known = known_labels(model)
         if len(known) == len(classes):
             return odd
@@ -505,8 +545,8 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         return groups, stay
 
-    def _p_values(self, X: Any, groups: Any) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return the codes of labels, best first, and the p-values of all labels."""
+    def _p_values(self, X: Any, groups: Any) -> tuple[Oddness, NDArray[np.float64]]:
+        """Return how odd labels are, and the p-values of that."""
         check_is_fitted(self)
         X = as_indexable(X)
         judged: NDArray[np.intp] = np.zeros((1, 1), dtype=np.intp)
@@ -517,9 +557,8 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         elif groups is not None:
             raise ValueError(f"groups are used with by='group' only, got by={self.by!r}.")
         uniform = Uniform(self.seed_) if self.randomize else None
-        odd, order, drawn = label_oddness(
-            self.estimator_, X, self.score_, not self.allow_empty, uniform
-        )
+        oddness = label_oddness(self.estimator_, X, self.score_, not self.allow_empty, uniform)
+        odd = oddness.scores
         above = equal = np.zeros(odd.shape, dtype=np.intp)
         n_rows: NDArray[np.intp] = np.zeros(1, dtype=np.intp)
         models = [None] if self.fold_estimators_ is None else self.fold_estimators_
@@ -532,10 +571,10 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             of_fold = calibration.count(odd, judged)
             above, equal = above + of_fold[0], equal + of_fold[1]
             n_rows = n_rows + calibration.counts()
-        values = p_values(above, equal, n_rows[np.broadcast_to(judged, odd.shape)], drawn)
+        values = p_values(above, equal, n_rows[np.broadcast_to(judged, odd.shape)], oddness.drawn)
         if not self.allow_empty:
-            np.put_along_axis(values, order[:, :1], 1.0, axis=1)
-        return order, values
+            np.put_along_axis(values, oddness.order[:, :1], 1.0, axis=1)
+        return oddness, values
 
     def _known_groups(self, groups: Any, n_rows: int) -> NDArray[np.intp]:
         if groups is None:
@@ -546,11 +585,10 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         assert self.groups_ is not None
         return codes_from_labels(groups, self.groups_, "groups")
 
-    def _lists(
-        self, X: Any, groups: Any
-    ) -> tuple[NDArray[np.intp], list[NDArray[np.bool_]], list[NDArray[np.bool_]]]:
-        """Return the order of the labels, and for every coverage who is in and who abstained."""
-        order, values = self._p_values(X, groups)
+    def _lists(self, X: Any, groups: Any) -> tuple[RankedLists, list[NDArray[np.bool_]]]:
+        """Return the lists, and for every coverage the rows that have none for being too long."""
+        oddness, values = self._p_values(X, groups)
+        order = oddness.order
         masks, abstained = [], []
         for coverage in self.coverages_.tolist():
             mask = exceeds(values, coverage)
@@ -564,7 +602,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 mask[too_long] = False
             masks.append(mask)
             abstained.append(too_long)
-        return order, masks, abstained
+        return RankedLists(order, values, np.stack(masks), oddness.probabilities), abstained
 
 
 def _check_groups(

@@ -41,7 +41,6 @@ from duelrank.storage._versions import ModelVersionWarning
 if TYPE_CHECKING:
     from duelrank.storage._columns import takes_texts as takes_texts
     from duelrank.storage._saving import save
-    from duelrank.storage._shortlists import shortlister_inside as shortlister_inside
 
 __all__ = [
     "ModelDescription",
@@ -64,8 +63,4 @@ def __getattr__(name: str) -> Any:
         from duelrank.storage._columns import takes_texts
 
         return takes_texts
-    if name == "shortlister_inside":  # for the command
-        from duelrank.storage._shortlists import shortlister_inside
-
-        return shortlister_inside
     raise AttributeError(f"module 'duelrank.storage' has no attribute {name!r}")

@@ -1,43 +1,10 @@
-"""The shortlists of a model, wherever they are in it."""
+"""What a model file says about shortlists."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
-
-from duelrank.shortlists import Shortlister
-
-
-def shortlister_inside(model: Any) -> tuple[Shortlister | None, list[Any]]:
-    """Find what makes the shortlists of a model.
-
-    Parameters
-    ----------
-    model : fitted estimator
-        Shortlists, or a pipeline or search that ends in them, or any other model.
-
-    Returns
-    -------
-    shortlister : Shortlister or None
-        None if the model makes no shortlists.
-    transformers : list of transformers
-        What points pass before they come to the shortlister.
-    """
-    transformers: list[Any] = []
-    while not isinstance(model, Shortlister):
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif isinstance(model, FrozenEstimator):
-            model = model.estimator
-        elif isinstance(model, Pipeline):
-            steps = [step for _, step in model.steps]
-            transformers += [s for s in steps[:-1] if s is not None and s != "passthrough"]
-            model = steps[-1]
-        else:
-            return None, []
-    return model, transformers
+from duelrank.shortlists import shortlister_inside
 
 
 def describe_shortlists(model: Any) -> dict[str, Any] | None:

@@ -22,8 +22,12 @@ from sklearn.utils._metadata_requests import _MetadataRequester as MetadataReque
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _BaseComposition as Composition
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    has_fit_parameter,
+)
 from sklearn.utils.validation import _check_method_params as take_metadata_rows
-from sklearn.utils.validation import _check_sample_weight, has_fit_parameter
 
 __all__ = [
     "CallbackSupportMixin",
@@ -32,6 +36,7 @@ __all__ = [
     "MetadataRequester",
     "as_indexable",
     "bootstrap_weights",
+    "check_feature_names",
     "check_sample_weight",
     "columns_of",
     "fit_context",
@@ -151,6 +156,18 @@ def columns_of(transformer: Any, name: str) -> list[Any]:
     numbers = transformer._transformer_to_input_indices[name]
     names = getattr(transformer, "feature_names_in_", None)
     return [int(number) if names is None else str(names[number]) for number in numbers]
+
+
+def check_feature_names(transformer: Any, input_features: Any, n_features: int) -> list[str]:
+    """Return the names of what a transformer was fitted on, or else these, or else x0, x1, ..."""
+    if not hasattr(transformer, "n_features_in_"):  # fitted on a list
+        if input_features is None:
+            return [f"x{number}" for number in range(n_features)]
+        if len(input_features) != n_features:
+            raise ValueError(
+                f"input_features must hold {n_features} names, got {len(input_features)}."
+            )
+    return [str(name) for name in _check_feature_names_in(transformer, input_features)]
 
 
 def input_tags_of(estimator: Any) -> Any:

@@ -1,6 +1,7 @@
 """Text becomes numbers, whatever it is, and numbers are spread over the text again."""
 
 import html
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from duelrank.preprocessing import TextFeatures
@@ -111,6 +113,12 @@ def test_a_very_long_text_is_cut_and_no_word_of_it_is_endless():
     assert np.isfinite(features.transform([blob]).data).all()
 
 
+def test_signs_that_stand_for_many_are_cut_as_well():
+    features = TextFeatures().fit(["card"])
+    pieces = features.spread("\ufdfa" * 100_000, np.ones(len(features.get_feature_names_out())))
+    assert sum(len(piece.text) + piece.spaced for piece in pieces) <= 100_001
+
+
 def test_terms_are_bounded_and_rare_ones_can_be_left_out():
     few = TextFeatures(max_terms=5).fit(TEXTS)
     assert len(few.words_) == len(few.characters_) == 5
@@ -139,11 +147,56 @@ def test_containers_do_not_matter():
     assert TextFeatures().fit(frame).get_feature_names_out()[0].startswith("body: ")
 
 
+def test_no_texts_have_no_rows():
+    features = TextFeatures().fit(TEXTS)
+    n_terms = len(features.get_feature_names_out())
+    for empty in ([], np.zeros((0, 1), dtype=object)):
+        assert features.transform(empty).shape == (0, n_terms)
+
+
+def test_columns_have_the_names_that_scikit_learn_gives_them():
+    pairs = np.array([["card", "late"], ["rate", "soon"]], dtype=object)
+    columns = ColumnTransformer([("one", TextFeatures(), [0]), ("two", TextFeatures(), [1])])
+    names = columns.fit(pairs).get_feature_names_out()
+    assert {"one__x0: card", "two__x1: late"} <= set(names)
+    alone = TextFeatures().fit(["card"])
+    assert alone.get_feature_names_out(["body"])[0] == "body: card"
+    with pytest.raises(ValueError, match="input_features must hold 1 names, got 2"):
+        alone.get_feature_names_out(["body", "title"])
+    pd = pytest.importorskip("pandas")
+    named = TextFeatures().fit(pd.DataFrame({"body": ["card"]}))
+    assert named.get_feature_names_out(["body"])[0] == "body: card"
+    with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_"):
+        named.get_feature_names_out(["title"])
+
+
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="X must hold one text per row, got the text 'my card'"):
         TextFeatures().fit("my card")
     with pytest.raises(ValueError, match="X must have a single column, got 2"):
         TextFeatures().fit(np.array([["a", "b"]], dtype=object))
+    with pytest.raises(ValueError, match=r"^X must hold at least one text, got none\.$"):
+        TextFeatures().fit([])
+    for X, what in [
+        (None, "None"),
+        (7, "an object of type int"),
+        (np.array("card"), "an object of type ndarray"),
+        (b"card", "an object of type bytes"),
+        (sparse.csr_array([[1.0], [2.0]]), "an object of type csr_array"),
+    ]:
+        with pytest.raises(ValueError, match=rf"^X must hold one text per row, got {what}\.$"):
+            TextFeatures().fit(X)
+    features = TextFeatures().fit(TEXTS)
+    for cell in (["card"], ("card",), np.array(["card"]), b"card"):
+        holds = rf"^X must hold .*, but row 1 \(from 0\) holds .* {type(cell).__name__}\.$"
+        with pytest.raises(ValueError, match=holds):
+            TextFeatures().fit(["card", cell])
+        with pytest.raises(ValueError, match=holds):
+            features.transform(["card", cell])
+    n_terms = len(features.get_feature_names_out())
+    for n in (n_terms - 1, n_terms + 1):
+        with pytest.raises(ValueError, match=rf"^values must have the shape \({n_terms},\)"):
+            features.spread("card", np.ones(n))
     for name in ("max_terms", "min_rows"):
         with pytest.raises(ValueError, match=name):
             TextFeatures(**{name: 0}).fit(TEXTS)
@@ -181,6 +234,32 @@ def test_words_get_what_their_terms_say():
     assert all(piece.spaced for piece in pieces)
 
 
+def test_a_word_without_numbers_gets_nothing_at_all():
+    features = TextFeatures().fit(["我的卡 card of mine", "qqq"])
+    values = np.random.RandomState(0).randn(len(features.get_feature_names_out()))
+    values[[": " in name and "q" in name for name in features.get_feature_names_out()]] = 0
+    pieces = features.spread("of mine zzz card qqq 我xx卡 of", values)
+    said = {piece.text: piece.value for piece in pieces}
+    assert said["zzz"] == said["qqq"] == said["x"] == 0
+    assert said["card"] != 0
+
+
+def test_a_long_text_is_spread_about_as_fast_as_it_is_read():
+    rng = np.random.RandomState(0)
+    text = " ".join("".join(rng.choice(list("abcdefg"), 6)) for _ in range(3_000))
+    features = TextFeatures().fit([text])
+    values = np.ones(len(features.get_feature_names_out()))
+
+    def seconds(function):
+        start = perf_counter()
+        function()
+        return perf_counter() - start
+
+    reading = min(seconds(lambda: features.transform([text])) for _ in range(3))
+    spreading = min(seconds(lambda: features.spread(text, values)) for _ in range(3))
+    assert spreading < 4 * reading
+
+
 def test_scripts_without_spaces_are_shown_by_characters():
     features = TextFeatures().fit(["我的卡 has 丢了", "card"])
     values = np.ones(len(features.get_feature_names_out()))
@@ -200,8 +279,14 @@ def test_altered_terms_are_found():
         vars(features).update(attributes)
         return features
 
-    good = altered()
+    def without(name):
+        features = altered()
+        delattr(features, name)
+        return features
+
+    good = altered(n_features_in_=1, feature_names_in_=np.array(["body"], dtype=object))
     good.check_fitted()
+    TextFeatures().check_fitted()
     infinite = good.word_idf_.copy()
     infinite[0] = np.inf
     for bad in (
@@ -212,6 +297,12 @@ def test_altered_terms_are_found():
         altered(words_=good.words_[:-1]),
         altered(word_idf_=infinite),
         altered(character_idf_=good.character_idf_.astype(str)),
+        altered(n_features_in_=2),
+        altered(n_features_in_="1"),
+        altered(feature_names_in_=np.array(["a", "b"], dtype=object)),
+        altered(feature_names_in_=np.array([1], dtype=object)),
+        altered(feature_names_in_="body"),
+        *(without(name) for name in ("words_", "word_idf_", "characters_", "character_idf_")),
     ):
         with pytest.raises(ValueError, match="the words of a text are not counted right"):
             bad.check_fitted()

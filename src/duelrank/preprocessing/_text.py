@@ -24,7 +24,8 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._parameters import check_count
-from duelrank.preprocessing._cells import cells_of, check_one_column, name_of
+from duelrank._sklearn import check_feature_names
+from duelrank.preprocessing._cells import cells_of, check_one_column
 
 __all__ = ["Piece", "TextFeatures"]
 
@@ -179,8 +180,9 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        input_features : None
-            Ignored; names are those of fit.
+        input_features : array-like of one str, default=None
+            The name of the column of text, if it had none at fit; "x0" by default. If it had one,
+            this must be the same.
 
         Returns
         -------
@@ -189,7 +191,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             brackets, with a space where a word begins or ends: "body: [ fee]".
         """
         check_is_fitted(self, "words_")
-        name = name_of(self)
+        (name,) = check_feature_names(self, input_features, n_features=1)
         words = [f"{name}: {term}" for term in self.words_.tolist()]
         characters = [f"{name}: [{term}]" for term in self.characters_.tolist()]
         return np.array(words + characters, dtype=object)
@@ -213,27 +215,40 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             The cleaned text, in order.
         """
         check_is_fitted(self, "words_")
+        values = np.asarray(values)
+        n_words, n_terms = len(self.words_), len(self.words_) + len(self.characters_)
+        if values.shape != (n_terms,):
+            raise ValueError(
+                f"values must have the shape ({n_terms},), a number for every column; "
+                f"got {values.shape}."
+            )
         # The few characters that become two in lower case are shown like that.
         chunks = [c if len(c.lower()) == len(c) else c.lower() for c in _clean(text).split()]
-        shares = [np.zeros(len(chunk)) for chunk in chunks]
-        n_words = len(self.words_)
+        shares = np.zeros(sum(map(len, chunks)))
         for terms, numbers, places_of in (
             (self.words_, values[:n_words], _places_of_words),
             (self.characters_, values[n_words:], _places_of_characters),
         ):
-            column_of = self._vocabulary(terms)
-            places = [(column_of[t], where) for t, where in places_of(chunks) if t in column_of]
-            times = np.bincount([column for column, _ in places], minlength=len(terms))
-            for column, where in places:
-                share = numbers[column] / times[column] / sum(s.stop - s.start for _, s in where)
-                for chunk, characters in where:
-                    shares[chunk][characters] += share
+            shares += _spread(numbers, self._vocabulary(terms), places_of(chunks), len(shares))
         return list(_pieces(chunks, shares))
 
     def check_fitted(self) -> None:
         """Raise ValueError if the fitted arrays do not fit together, as in an altered file."""
-        learned = self._learned() if "words_" in vars(self) else []  # unless it is not fitted
-        for terms, idf in learned:
+        fitted = [name for name in _LEARNED if name in vars(self)]
+        if not fitted:
+            return
+        n_features = vars(self).get("n_features_in_", 1)
+        names = vars(self).get("feature_names_in_", np.array(["x0"]))
+        if not (
+            len(fitted) == len(_LEARNED)
+            and type(n_features) is int
+            and n_features == 1
+            and isinstance(names, np.ndarray)
+            and names.shape == (1,)
+            and isinstance(names[0], str)
+        ):
+            raise ValueError("the words of a text are not counted right")
+        for terms, idf in self._learned():
             if not (
                 isinstance(terms, np.ndarray)
                 and terms.dtype.kind == "U"
@@ -271,14 +286,30 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         """Return the cleaned texts, in lower case."""
         if isinstance(X, str):
             raise ValueError(f"X must hold one text per row, got the text {X[:50]!r}.")
+        is_single = not hasattr(X, "__len__") or getattr(X, "shape", None) == ()
+        if is_single or isinstance(X, bytes) or sparse.issparse(X):
+            raise ValueError(f"X must hold one text per row, got {_kind(X)}.")
         check_one_column(X)
+        cells = cells_of(X)
+        for row, cell in enumerate(cells):
+            if isinstance(cell, _NO_TEXT):
+                raise ValueError(
+                    f"X must hold one text per row, but row {row} (from 0) holds {_kind(cell)}."
+                )
+        if reset and not cells:
+            raise ValueError("X must hold at least one text, got none.")
         if hasattr(X, "shape") and len(X.shape) == 2:
             validate_data(self, X, reset=reset, skip_check_array=True)
         elif reset:  # texts without a column
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
-        return [_clean(cell).lower() for cell in cells_of(X)]
+        return [_clean(cell).lower() for cell in cells]
 
+
+# What a fit learns.
+_LEARNED = ("words_", "word_idf_", "characters_", "character_idf_")
+# Cells that would be written in a way nobody means.
+_NO_TEXT = (list, tuple, np.ndarray, bytes, bytearray, memoryview)
 
 # How words and characters are counted.
 _ANALYSES: dict[str, dict[str, Any]] = {
@@ -303,7 +334,11 @@ def _clean(text: Any) -> str:
         text = TAG.sub(" ", _without_comments(text))
     if "&" in text:
         text = html.unescape(text)
-    return unicodedata.normalize("NFKC", text)
+    return unicodedata.normalize("NFKC", text)[:MOST_CHARACTERS]  # some become eighteen
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"an object of type {type(value).__name__}"
 
 
 def _without_comments(text: str) -> str:
@@ -336,8 +371,8 @@ def _count(
     texts: list[str], vocabulary: dict[str, int], options: dict[str, Any]
 ) -> sparse.csr_array:
     """Return how often each text has the terms."""
-    if not vocabulary:
-        return sparse.csr_array((len(texts), 0))
+    if not vocabulary or not texts:
+        return sparse.csr_array((len(texts), len(vocabulary)))
     counter = CountVectorizer(lowercase=False, vocabulary=vocabulary, dtype=np.float64, **options)
     return sparse.csr_array(counter.transform(texts))
 
@@ -346,42 +381,88 @@ def _weigh(counts: sparse.csr_array, idf: NDArray[np.float64]) -> Any:
     """Return TF-IDF with rows of length one; rows without terms stay zero."""
     weighed = counts.copy()
     weighed.data = (1 + np.log(weighed.data)) * idf[weighed.indices]
-    return normalize(weighed, copy=False) if len(idf) else weighed
+    return normalize(weighed, copy=False) if weighed.nnz else weighed
 
 
-_Places = Iterator[tuple[str, list[tuple[int, slice]]]]
+class _Places(NamedTuple):
+    """The terms of a text, each as often as it occurs, and their parts: a pair of words has two."""
+
+    terms: list[str]
+    owners: NDArray[np.intp]  # the numbers of the terms that parts belong to
+    starts: NDArray[np.intp]  # where parts begin and end if all chunks stand in one line
+    stops: NDArray[np.intp]
 
 
 def _places_of_words(chunks: list[str]) -> _Places:
-    """Yield words and pairs of words, and where they are: numbers of chunks, and characters."""
+    """Find words and pairs of words."""
     word = re.compile(WORD)
-    found = [
-        (match.group(), (number, slice(*match.span())))
-        for number, chunk in enumerate(chunks)
-        for match in word.finditer(chunk.lower())
-    ]
-    for term, where in found:
-        yield term, [where]
-    for (one, where), (other, there) in pairwise(found):
-        yield f"{one} {other}", [where, there]
+    words, spans, before = [], [], 0
+    for chunk in chunks:
+        for match in word.finditer(chunk.lower()):
+            words.append(match.group())
+            spans.append((before + match.start(), before + match.end()))
+        before += len(chunk)
+    starts, stops = np.array(spans, dtype=np.intp).reshape(-1, 2).T
+    n, n_pairs = len(words), max(len(words) - 1, 0)
+    pairs = np.arange(n, n + n_pairs)
+    return _Places(
+        words + [f"{one} {other}" for one, other in pairwise(words)],
+        np.concatenate([np.arange(n), pairs, pairs]),
+        np.concatenate([starts, starts[:-1], starts[1:]]),
+        np.concatenate([stops, stops[:-1], stops[1:]]),
+    )
 
 
 def _places_of_characters(chunks: list[str]) -> _Places:
-    """Yield character sequences as scikit-learn's "char_wb" does, and where they are."""
-    for number, chunk in enumerate(chunks):
-        padded = f" {chunk.lower()} "
-        shortest, longest = N_CHARACTERS
+    """Find character sequences as scikit-learn's "char_wb" does."""
+    shortest, longest = N_CHARACTERS
+    terms: list[str] = []
+    begins: list[int] = []
+    runs, before = [], 0  # terms of the same length in a chunk
+    for chunk in chunks:
+        padded, after = f" {chunk.lower()} ", before + len(chunk)
         for length in range(shortest, longest + 1):
-            last = max(len(padded) - length, 0)
-            for start in range(last + 1):
-                characters = slice(max(start - 1, 0), min(start + length - 1, len(chunk)))
-                yield padded[start : start + length], [(number, characters)]
-            if last == 0:  # longer ones would be the same
+            n = max(len(padded) - length + 1, 1)
+            terms += [padded[start : start + length] for start in range(n)]
+            begins += range(before - 1, before - 1 + n)
+            runs.append((n, length, before, after))
+            if n == 1:  # longer ones would be the same
                 break
+        before = after
+    table = np.array(runs, dtype=np.intp).reshape(-1, 4)
+    lengths, firsts, lasts = np.repeat(table[:, 1:], table[:, 0], axis=0).T
+    starts = np.array(begins, dtype=np.intp)
+    # Without the spaces around a chunk.
+    stops = np.minimum(starts + lengths, lasts)
+    return _Places(terms, np.arange(len(terms)), np.maximum(starts, firsts), stops)
 
 
-def _pieces(chunks: list[str], shares: list[NDArray[np.float64]]) -> Iterator[Piece]:
-    for chunk, share in zip(chunks, shares, strict=True):
+def _spread(
+    numbers: NDArray[np.floating], column_of: dict[str, int], places: _Places, n_characters: int
+) -> NDArray[np.float64]:
+    """Divide the numbers of terms among the characters at their places."""
+    columns = np.array([column_of.get(term, -1) for term in places.terms], dtype=np.intp)
+    known = np.flatnonzero(columns >= 0)
+    times = np.bincount(columns[known])
+    lengths = np.bincount(places.owners, weights=places.stops - places.starts)
+    shares = np.zeros(len(columns))
+    shares[known] = numbers[columns[known]] / times[columns[known]] / lengths[known]
+    speaks = np.flatnonzero(shares[places.owners])
+    share = shares[places.owners[speaks]]
+    starts, stops = places.starts[speaks], places.stops[speaks]
+    # What a character has differs from what the one before has by the parts that begin or end here.
+    n = n_characters + 1
+    sums = np.cumsum(np.bincount(starts, share, n) - np.bincount(stops, share, n))
+    n_parts = np.cumsum(np.bincount(starts, minlength=n) - np.bincount(stops, minlength=n))
+    # Where there is no part, rounding would leave a little.
+    return np.where(n_parts > 0, sums, 0.0)[:-1]
+
+
+def _pieces(chunks: list[str], shares: NDArray[np.float64]) -> Iterator[Piece]:
+    before = 0
+    for chunk in chunks:
+        share = shares[before : before + len(chunk)]
+        before += len(chunk)
         if not SPACELESS.search(chunk):
             yield Piece(chunk, float(share.sum()), True)
             continue

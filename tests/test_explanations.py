@@ -22,6 +22,7 @@ from duelrank import (
     ForestDuels,
     LogisticDuels,
     LogisticDuelsCV,
+    explanations,
 )
 from duelrank._pairs import duel_numbers
 from duelrank.explanations import can_explain, explain_duel, explain_first, explain_points
@@ -142,6 +143,9 @@ def test_a_text_that_two_transformers_read_adds_up():
     assert sum(piece.value for piece in why.texts["body"]) == pytest.approx(
         why.margin - why.baseline
     )
+    assert total(why) == pytest.approx(why.margin)
+    assert [item.text for item in why.items].count("card") == 1
+    assert len({(item.column, item.text) for item in why.items}) == len(why.items)
 
 
 def test_many_points_are_explained_like_one():
@@ -215,6 +219,41 @@ def test_arrays_and_other_transformers():
     assert total(why) == pytest.approx(margin_of(rotated, X[[100]], why.label, why.rival))
 
 
+def test_tables_without_transformers():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"p": X[:, 0], "q": X[:, 3]})
+    ranker = DuelRanker(random_state=0).fit(table, Y)
+    why = explain_duel(ranker, table.slice(100, 1))
+    assert {(item.column, item.text) for item in why.items} == {("p", "6.3"), ("q", "2.5")}
+    assert total(why) == pytest.approx(why.margin)
+
+
+@pytest.mark.parametrize("passed", [["q"], ["q", "r"]], ids=len)
+def test_columns_that_are_passed_on_show_their_values(passed):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X[:, :3], columns=["p", "q", "r"])[["p", *passed]]
+    rest = ColumnTransformer([("scaled", StandardScaler(), ["p"])], remainder="passthrough")
+    named = ColumnTransformer([("as is", "passthrough", passed), ("s", StandardScaler(), ["p"])])
+    for columns in (rest, named):
+        model = make_pipeline(columns, DuelRanker(random_state=0)).fit(frame, Y)
+        shown = {item.column: item.text for item in explain_duel(model, frame.iloc[[100]]).items}
+        assert shown == {"p": "6.3"} | {name: {"q": "3.3", "r": "6"}[name] for name in passed}
+
+
+def test_there_is_no_object_for_every_term():
+    model = make_pipeline(TfidfVectorizer(), DuelRanker(LINEAR["logistic"], random_state=0))
+    model.fit(TEXTS, TEAMS)
+    assert len(explanations._Points.of(model, ["the pin"]).sources) == 1
+    assert {item.column for item in explain_duel(model, ["the pin"]).items} == {"the", "pin"}
+
+
+def test_mistakes_are_found_before_the_first_point():
+    with pytest.raises(TypeError, match="model must have linear duels"):
+        explain_points(DuelRanker(ForestDuels(3), random_state=0).fit(X, Y), X)
+    explained = explain_points(DuelRanker(random_state=0).fit(X, Y), X)
+    assert next(explained).margin > 0
+
+
 def test_vectorizers_of_scikit_learn_are_explained_by_their_terms():
     model = make_pipeline(TfidfVectorizer(), DuelRanker(LINEAR["logistic"], random_state=0))
     why = explain_duel(model.fit(TEXTS, TEAMS), ["the pin is blocked"], "pins", "cards")
@@ -247,9 +286,9 @@ def test_mistakes_are_named():
         explain_duel(ranker, X[:2])
     with pytest.raises(ValueError, match="label and rival must be two labels, got 1 twice"):
         explain_duel(ranker, X[:1], 1, 1)
-    with pytest.raises(ValueError, match="label"):
+    with pytest.raises(ValueError, match=r"^label holds"):
         explain_duel(ranker, X[:1], 7, 1)
-    with pytest.raises(ValueError, match="rival"):
+    with pytest.raises(ValueError, match=r"^rival holds"):
         explain_duel(ranker, X[:1], 1, 7)
     with pytest.raises(ValueError, match="n_rivals"):
         explain_first(ranker, X[:1], -1)

@@ -21,7 +21,7 @@ and the columns of a table. A `DuelExplanation` holds them; they add up to the m
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from duelrank._pairs import duel_numbers
@@ -185,13 +185,13 @@ def explain_points(model: Any, X: Any) -> Iterator[DuelExplanation]:
     X : dataframe, array, sparse matrix or list with n rows
         The points.
 
-    Yields
-    ------
-    explanation : DuelExplanation
-        One for every point.
+    Returns
+    -------
+    explanations : iterator of DuelExplanation
+        One for every point, made when it is asked for; arguments are checked at once.
     """
     points = _Points.of(model, X)
-    yield from (points.explain(row, None, None) for row in range(len(points.order)))
+    return (points.explain(row, None, None) for row in range(len(points.order)))
 
 
 def can_explain(model: Any) -> bool:
@@ -228,7 +228,7 @@ class _Points:
     ranker: DuelRanker
     features: Any
     order: NDArray[Any]
-    sources: list[_Source]
+    sources: list[_Source | _Features]
 
     @classmethod
     def of(cls, model: Any, X: Any) -> _Points:
@@ -264,10 +264,13 @@ class _Points:
         side = 1.0 if code == second else -1.0
         contributions = side * coef[0].astype(np.float64) * _dense_row(self.features, row)
         baseline = side * float(intercept[0])
-        items: list[Item] = []
         texts: dict[str, list[Piece]] = {}
+        said: dict[tuple[str, str, bool], float] = {}  # two transformers may read one column
         for source in self.sources:
-            items += source.items(row, contributions[source.where], texts)
+            for item in source.items(row, contributions[source.where], texts):
+                what = item.column, item.text, item.is_word
+                said[what] = said.get(what, 0.0) + item.contribution
+        items = [Item(*what[:2], value, what[2]) for what, value in said.items() if value]
         items.sort(key=lambda item: -abs(item.contribution))
         margin = baseline + float(contributions.sum())
         return DuelExplanation(label, rival, margin, baseline, items, texts)
@@ -304,6 +307,33 @@ class _Source:
         return [Item(self.column, word, value, True) for word, value in by_word.items() if value]
 
 
+@dataclass(frozen=True)
+class _Features:
+    """Features that stand for themselves: their places and names, and the table that has them."""
+
+    names: Sequence[str]
+    where: NDArray[np.intp]
+    table: Any = None  # None if nobody knows the values
+    cells: dict[int, list[Any]] = field(default_factory=dict)  # of columns that were asked for
+
+    def items(
+        self, row: int, contributions: NDArray[np.float64], texts: dict[str, list[Piece]]
+    ) -> list[Item]:
+        """Return what the features contribute; most of those of texts say nothing."""
+        places = np.flatnonzero(contributions).tolist()
+        return [
+            Item(self.names[place], self._written(row, place), float(contributions[place]))
+            for place in places
+        ]
+
+    def _written(self, row: int, place: int) -> str:
+        if self.table is None:
+            return ""
+        if place not in self.cells:
+            self.cells[place] = cells_of(_column(self.table, place))
+        return _written(self.cells[place][row])
+
+
 def _dense_row(features: Any, row: int) -> NDArray[np.float64]:
     part: Any = take_rows(features, [row])
     dense = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
@@ -312,34 +342,33 @@ def _dense_row(features: Any, row: int) -> NDArray[np.float64]:
 
 def _sources(
     transformers: Sequence[Any], X: Any, features: Any, ranker: DuelRanker
-) -> list[_Source]:
-    """Find out which features come from which columns; values are None if nobody knows them."""
+) -> list[_Source | _Features]:
+    """Find out which features come from which columns."""
     places = np.arange(features.shape[1])
     if len(transformers) == 1 and isinstance(transformers[0], ColumnTransformer):
-        return list(_sources_of_columns(transformers[0], X))
+        return list(_sources_of_columns(transformers[0], X, places))
     if len(transformers) == 1 and isinstance(transformers[0], TextFeatures):
         name = str(getattr(transformers[0], "feature_names_in_", ["text"])[0])
         return [_Source(name, places, cells_of(X), transformers[0])]
     names = _names(transformers, ranker, len(places))
     as_given = not transformers and not sparse.issparse(features)
-    return [
-        _Source(name, places[[place]], cells_of(_column(features, place)) if as_given else None)
-        for place, name in enumerate(names)
-    ]
+    return [_Features(names, places, features if as_given else None)]
 
 
 def _column(features: Any, place: int) -> Any:
     """Return a column of an array or dataframe by its place."""
-    return column_of(
-        features, place if isinstance(features, np.ndarray) else features.columns[place]
-    )
+    if isinstance(features, np.ndarray):
+        return column_of(features, place)
+    is_arrow = hasattr(features, "column_names")
+    return column_of(features, (features.column_names if is_arrow else features.columns)[place])
 
 
-def _sources_of_columns(transformer: ColumnTransformer, X: Any) -> Iterator[_Source]:
-    """Go through the parts of a ColumnTransformer."""
+def _sources_of_columns(
+    transformer: ColumnTransformer, X: Any, features: NDArray[np.intp]
+) -> Iterator[_Source | _Features]:
+    """Go through the parts of a ColumnTransformer, which makes these features."""
     for name, part, _ in transformer.transformers_:
-        where = transformer.output_indices_[name]
-        places = np.arange(where.start, where.stop)
+        places = features[transformer.output_indices_[name]]
         if len(places) == 0:
             continue
         columns = columns_of(transformer, name)
@@ -348,8 +377,7 @@ def _sources_of_columns(transformer: ColumnTransformer, X: Any) -> Iterator[_Sou
             continue
         owners = _owners(part, list(range(len(columns))))
         if owners is None or len(owners) != len(places):
-            names = _names_out(part, [str(column) for column in columns], len(places))
-            yield from (_Source(n, places[[i]], None) for i, n in enumerate(names))
+            yield _Features(_names_out(part, [str(column) for column in columns], places), places)
             continue
         read = dates_written if _takes_dates(part) else cells_of
         for number, column in enumerate(columns):
@@ -373,6 +401,10 @@ def _owners(step: Any, owners: list[int]) -> list[int] | None:
     owners : list of int
         The columns of these; None is returned if it is not known what the step does with them.
     """
+    if isinstance(step, (OneToOneFeatureMixin, str)) or (
+        isinstance(step, FunctionTransformer) and step.func is None  # scikit-learn's passthrough
+    ):
+        return owners
     if len(set(owners)) == 1:
         try:
             return owners[:1] * len(step.get_feature_names_out())
@@ -392,8 +424,6 @@ def _owners(step: Any, owners: list[int]) -> list[int] | None:
         kept = [o for o, e in zip(owners, empty, strict=True) if step.keep_empty_features or not e]
         missing = step.indicator_.features_.tolist() if step.add_indicator else []
         return kept + [owners[number] for number in missing]
-    if isinstance(step, (OneToOneFeatureMixin, str)):
-        return owners
     return None
 
 
@@ -407,13 +437,13 @@ def _n_values(encoder: OneHotEncoder) -> list[int]:
     ]
 
 
-def _names_out(part: Any, columns: list[str], n_features: int) -> list[str]:
-    """Return the names of what a transformer makes of columns; numbers if it has no names."""
+def _names_out(part: Any, columns: list[str], places: NDArray[np.intp]) -> list[str]:
+    """Return the names of what a transformer makes of columns; places if it has no names."""
     try:
         names = [str(name) for name in part.get_feature_names_out(columns)]
     except (AttributeError, ValueError, TypeError):
         names = columns
-    return names if len(names) == n_features else [f"feature {i}" for i in range(n_features)]
+    return names if len(names) == len(places) else [f"feature {place}" for place in places]
 
 
 def _names(transformers: Sequence[Any], ranker: DuelRanker, n_features: int) -> list[str]:

@@ -15,9 +15,10 @@ from sklearn.feature_extraction.text import (
     TfidfTransformer,
     TfidfVectorizer,
 )
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from duelrank import DuelRanker
 
@@ -358,9 +359,9 @@ COLUMNS = {
         lambda m: fewer_terms(m[0].transformers_[0][1]),
     ),
     "columns of all": (
-        ranked(make_column_transformer((CountVectorizer(), "body"))),
+        ranked(make_column_transformer((OneHotEncoder(), ["size"]))),
         FRAME,
-        lambda m: m[0].output_indices_.update(more=slice(0, 10**6)),
+        lambda m: m[0].output_indices_.update(onehotencoder=slice(0, 10**6)),
     ),
     "columns of a pipeline": (
         ranked(make_column_transformer((make_pipeline(CountVectorizer()), "body"))),
@@ -388,6 +389,43 @@ def test_vectorizers_that_make_other_columns_than_are_taken_are_refused(name, pa
     load(path)
     alter(model)
     refused(model, path, "a vectorizer makes other columns than the next step takes")
+
+
+SLICES = {
+    "below zero": {"onehotencoder": slice(-(10**13), 5)},
+    "a gap": {"standardscaler": slice(8, 9)},
+    "an overlap": {"standardscaler": slice(6, 8)},
+    "not from the first": {"onehotencoder": slice(1, 7)},
+    "backwards": {"onehotencoder": slice(7, 0)},
+    "all": {"onehotencoder": slice(None)},
+    "every second": {"onehotencoder": slice(0, 7, 2)},
+    "between integers": {"onehotencoder": slice(0.0, 7.0)},
+    "a number": {"onehotencoder": 7},
+    "empty beyond the last": {"remainder": slice(9, 9)},
+    "of no part": {"more": slice(8, 9)},
+}
+
+
+@pytest.mark.parametrize("changes", SLICES.values(), ids=SLICES)
+def test_columns_of_a_table_that_are_not_side_by_side_are_refused(changes, path):
+    columns = make_column_transformer((OneHotEncoder(), ["size"]), (StandardScaler(), ["size"]))
+    for model in (ranked(columns), ranked(FrozenEstimator(clone(columns).fit(FRAME)))):
+        model.fit(FRAME, LABELS)
+        save(model, path)
+        load(path)
+        inside = model[0].estimator if isinstance(model[0], FrozenEstimator) else model[0]
+        inside.output_indices_ |= changes
+        refused(model, path, "the parts of a table do not make columns side by side")
+    del inside.output_indices_["standardscaler"]
+    refused(model, path, "the parts of a table do not make columns side by side")
+
+
+def test_parts_without_columns_are_loaded(path):
+    columns = make_column_transformer(
+        (OneHotEncoder(), ["size"]), ("drop", ["body"]), (StandardScaler(), [])
+    )
+    save(ranked(columns).fit(FRAME, LABELS), path)
+    load(path)
 
 
 def texts_column(**changes):

@@ -65,6 +65,7 @@ def check_columns(step: Any) -> None:
         Any; one that is neither a Pipeline nor a ColumnTransformer passes.
     """
     if isinstance(step, ColumnTransformer) and hasattr(step, "transformers_"):
+        _check_places(step)
         for name, part, _ in step.transformers_:
             place = step.output_indices_[name]
             _check_count(columns_made(part), place.stop - place.start)
@@ -116,14 +117,39 @@ def columns_made(step: Any) -> int | None:
         made = [columns_made(part) for _, part in step.transformer_list]
         return None if None in made else sum(n for n in made if n is not None)
     if isinstance(step, ColumnTransformer):
-        places = getattr(step, "output_indices_", {}).values()
-        return max((place.stop for place in places), default=None)
+        return _check_places(step) if hasattr(step, "transformers_") else None
     if isinstance(step, Pipeline):
         last = [part for _, part in step.steps if not _passes_on(part)][-1:]
         return columns_made(last[0]) if last else None
     if isinstance(step, OneToOneFeatureMixin):
         return columns_taken(step)
     return 0 if isinstance(step, str) and step == "drop" else None
+
+
+def _check_places(transformer: ColumnTransformer) -> int:
+    """Check that the columns of all parts stand side by side, and return how many there are."""
+    sentence = "the parts of a table do not make columns side by side"
+    places: Any = getattr(transformer, "output_indices_", None)
+    _require(isinstance(places, dict) and all(map(_is_place, places.values())), sentence)
+    names = {name for name, _, _ in transformer.transformers_}
+    _require(names <= set(places), sentence)
+    n_columns = 0
+    for name, place in sorted(places.items(), key=lambda item: (item[1].start, item[1].stop)):
+        if place.stop > place.start:
+            _require(place.start == n_columns and name in names, sentence)
+            n_columns = int(place.stop)
+    _require(all(place.stop <= n_columns for place in places.values()), sentence)
+    return n_columns
+
+
+def _is_place(place: Any) -> bool:
+    return (
+        isinstance(place, slice)
+        and place.step is None
+        and _is_integer(place.start)
+        and _is_integer(place.stop)
+        and 0 <= place.start <= place.stop
+    )
 
 
 def _passes_on(step: Any) -> bool:

@@ -8,9 +8,9 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from duelrank import AnchoredDuels, AutoDuels, DuelRanker, ForestDuels, LogisticDuels
-from duelrank.explanations import explain_duel
+from duelrank.explanations import explain_duel, explain_points
 from duelrank.preprocessing import TextFeatures, make_preprocessing
-from duelrank.report import render_report
+from duelrank.report import _report, _words, render_report
 
 TEXTS = [
     "my card has not arrived", "where is my new card", "the card is late", "card lost again",
@@ -55,6 +55,30 @@ def test_hostile_texts_are_text(model):
     assert "\x07" not in shown
     assert long[-1] == ["…", 0]
     assert sum(len(part) for part, _ in long) < 1_100
+
+
+def test_no_more_texts_are_explained_than_the_page_shows(model, monkeypatch):
+    texts = [f"{text} {number}" for number in range(125) for text in TEXTS]
+    whole = data_of(render_report(model, texts))["texts"]
+    assert len(whole) == 1_000
+    explained = []
+
+    def counted(model, X):
+        for why in explain_points(model, X):
+            explained.append(why)
+            yield why
+
+    monkeypatch.setattr(_words, "explain_points", counted)
+    page_without_rows = len(render_report(model, texts[:1]).encode())
+    explained.clear()
+    monkeypatch.setattr(_report, "MOST_BYTES", page_without_rows + 30_000)
+    page = render_report(model, texts)
+    assert len(page.encode()) <= page_without_rows + 30_000
+    shown = data_of(page)["texts"]
+    assert 50 < len(shown) < 500
+    assert len(explained) == len(shown) + 1
+    places = iter(whole)
+    assert all(text in places for text in shown)  # in the order of the table
 
 
 def test_texts_of_a_table_and_missing_ones():

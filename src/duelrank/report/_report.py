@@ -6,7 +6,7 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -149,12 +149,10 @@ def render_report(
     title = "Label rankings" if title is None else title
     sections = _all_sections(facts, job, lists)
     bare = _page(title, facts, job, sections, lists, browsed[:0])
-    texts = marked_texts(job.model, job.table, browsed)
     room = MOST_BYTES - NOTES_BYTES - len(bare.encode())
-    rows = _that_fit(drawn, job, _bytes_of_texts(texts, browsed, drawn), room)
+    rows, texts = _that_fit(drawn, job, marked_texts(job.model, job.table, drawn), room)
     packed = np.searchsorted(browsed, rows)
-    shown = None if texts is None else [texts[row] for row in packed.tolist()]
-    return _page(title, facts, job, sections, lists, rows, packed, shown)
+    return _page(title, facts, job, sections, lists, rows, packed, texts)
 
 
 @dataclass(frozen=True)
@@ -251,23 +249,28 @@ def _draw(rng: np.random.RandomState, job: _Job) -> NDArray[np.intp]:
     return rng.permutation(job.X.shape[0])[:most]
 
 
-def _bytes_of_texts(texts: Any, browsed: NDArray[np.intp], drawn: NDArray[np.intp]) -> Any:
-    """Return how much room the texts of the rows drawn take."""
-    if texts is None:
-        return 0
-    return np.array([len(as_json(texts[i])) + 1 for i in np.searchsorted(browsed, drawn).tolist()])
-
-
 def _that_fit(
-    drawn: NDArray[np.intp], job: _Job, bytes_of_texts: Any, room: int
-) -> NDArray[np.intp]:
-    """Return, in increasing order, the first rows drawn that there is room for, at least one."""
+    drawn: NDArray[np.intp], job: _Job, texts: Iterator[list[MarkedText]] | None, room: int
+) -> tuple[NDArray[np.intp], list[list[MarkedText]] | None]:
+    """Return, in increasing order, the first rows drawn that there is room for, at least one.
+
+    Their texts are returned as well; no more of them are asked for than it takes to fill the page.
+    """
     costs = np.full(len(drawn), job.bytes_per_point)
-    costs += bytes_of_texts
     if job.names is not None:
         costs += np.array([len(as_json(job.names[row])) + 1 for row in drawn.tolist()])
-    n_fitting = int(np.searchsorted(np.cumsum(costs), room, side="right"))
-    return np.sort(drawn[: max(n_fitting, 1)])
+    totals = np.cumsum(costs)
+    if texts is None:
+        n_fitting = max(int(np.searchsorted(totals, room, side="right")), 1)
+        return np.sort(drawn[:n_fitting]), None
+    shown: list[list[MarkedText]] = []
+    for total, text in zip(totals.tolist(), texts, strict=True):
+        room -= len(as_json(text)) + 1
+        if shown and total > room:
+            break
+        shown.append(text)
+    in_order = np.argsort(drawn[: len(shown)])
+    return drawn[in_order], [shown[place] for place in in_order.tolist()]
 
 
 def _all_sections(facts: Facts, job: _Job, lists: Lists | None) -> list[Section]:

@@ -6,24 +6,27 @@ A word speaks for the label in the first place, or for the one in the second. Ho
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from duelrank._sklearn import take_rows
-from duelrank.explanations import can_explain, explain_points
+from duelrank.explanations import DuelExplanation, can_explain, explain_points
 from duelrank.preprocessing import Piece
 from duelrank.report._text import clean
 
 LEVELS = 3
 LONGEST_TEXT = 1_000  # characters of a text that the page shows
+BATCH = 100  # rows that are explained at once
 
 # A column, and parts of its text with their levels.
 MarkedText = tuple[str, list[tuple[str, int]]]
 
 
-def marked_texts(model: Any, X: Any, rows: NDArray[np.intp]) -> list[list[MarkedText]] | None:
+def marked_texts(model: Any, X: Any, rows: NDArray[np.intp]) -> Iterator[list[MarkedText]] | None:
     """Return the texts of some rows, cut into parts with levels.
 
     Parameters
@@ -33,25 +36,33 @@ def marked_texts(model: Any, X: Any, rows: NDArray[np.intp]) -> list[list[Marked
     X : dataframe or array with n rows
         As the model takes it.
     rows : ndarray of int
-        The rows that are wanted.
+        The rows that are wanted, at least one, in any order.
 
     Returns
     -------
-    texts : list of lists, or None
-        The texts of every row; None if the model has no text, or duels that are not linear.
+    texts : iterator of lists, or None
+        The texts of every row, made when they are asked for; None if the model has no text, or
+        duels that are not linear.
     """
     if not can_explain(model):
         return None
-    found = []
-    for explanation in explain_points(model, take_rows(X, rows)):
-        if not explanation.texts:
-            return None
-        largest = max(
-            (abs(piece.value) for pieces in explanation.texts.values() for piece in pieces),
-            default=0.0,
-        )
-        found.append([(clean(name), _parts(p, largest)) for name, p in explanation.texts.items()])
-    return found
+    explained = _explained(model, X, rows)
+    first = next(explained)
+    return map(_marked, chain([first], explained)) if first.texts else None
+
+
+def _explained(model: Any, X: Any, rows: NDArray[np.intp]) -> Iterator[DuelExplanation]:
+    """Explain rows batch by batch, because few of them may be asked for."""
+    for start in range(0, len(rows), BATCH):
+        yield from explain_points(model, take_rows(X, rows[start : start + BATCH]))
+
+
+def _marked(explanation: DuelExplanation) -> list[MarkedText]:
+    largest = max(
+        (abs(piece.value) for pieces in explanation.texts.values() for piece in pieces),
+        default=0.0,
+    )
+    return [(clean(name), _parts(pieces, largest)) for name, pieces in explanation.texts.items()]
 
 
 def _parts(pieces: list[Piece], largest: float) -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from duelrank._sklearn import is_parameter
+from duelrank._sklearn import is_parameter, predictor_inside
 
 
 def known_labels(estimator: Any) -> NDArray[Any]:
@@ -69,7 +69,8 @@ def label_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
 
 def _scores_pairs(estimator: Any) -> bool:
     """Tell a support vector machine with one score per pair, also inside a pipeline or search."""
+    # A frozen estimator does not tell the parameters of the one inside.
+    params = [*estimator.get_params().items(), *predictor_inside(estimator).get_params().items()]
     return len(estimator.classes_) > 2 and any(
-        is_parameter(name, "decision_function_shape") and value == "ovo"
-        for name, value in estimator.get_params().items()
+        is_parameter(name, "decision_function_shape") and value == "ovo" for name, value in params
     )

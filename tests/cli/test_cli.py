@@ -573,7 +573,8 @@ def cyclic(tmp_path_factory):
     labels = [f"[red]{label}\x1b[31m" for label in y]
     table = pa.table({"a": points[:, 0], "b": points[:, 1], "y": labels})
     pq.write_table(table, folder / "d.parquet")
-    succeed("fit", folder / "d.parquet", "--target", "y", "-o", folder / "m.skops")
+    options = ("--target", "y", "--engine", "logistic", "-o", folder / "m.skops")
+    succeed("fit", folder / "d.parquet", *options)
     pipeline = load(folder / "m.skops")
     tournament = pipeline[-1].tournament(pipeline[:-1].transform(table.select(["a", "b"])))
     sizes = [[len(cycle) for cycle in cycles] for cycles in tournament.cycles]

@@ -139,7 +139,10 @@ def test_coverage_by_label_and_by_cluster(tickets, tmp_path):
             "fit", tickets, *LOGISTIC, "--coverage", 0.8, "--coverage-by", by, "-o", out
         )
         assert load(out).by == by
-        assert "Note" not in fitted.stderr
+        whom = {"label": "of the rows of every label", "cluster": "of every cluster of labels"}
+        assert whom.get(by, "of all rows").split("of ")[-1] in fitted.stderr
+        # A fifth of 400 rows are too few to find clusters in.
+        assert ("Note: labels have too few" in fitted.stderr) == (by == "cluster")
 
 
 def test_rare_labels_are_a_note(folder, tmp_path):

@@ -274,7 +274,11 @@ def test_explain_tells_words_columns_and_dates(folder, tmp_path):
     assert fail(*asked, "login desk") == (
         "--rival 'login desk' is the first label; name another one."
     )
-    assert fail(*asked, "the moon") == "--rival 'the moon' is no label that the model knows."
+    assert fail(*asked, "the moon") == (
+        "--rival 'the moon' is no label that the model knows; it knows billing desk, billing "
+        "hotline, delivery desk and 3 more."
+    )
+    assert fail(*asked, "login dsk").endswith("knows; did you mean 'login desk'?")
 
 
 def test_numbers_and_dates_in_another_notation_are_told(tmp_path):

@@ -1,16 +1,17 @@
 """Lists of any classifier: what is in them, by brute force, and what is refused."""
 
+import itertools
 import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -23,6 +24,7 @@ from duelrank.shortlists import (
     Shortlister,
     length_curve,
     measure_shortlists,
+    rows_needed,
 )
 
 X, Y = shuffle(*load_digits(return_X_y=True), random_state=0)
@@ -119,9 +121,24 @@ def test_a_fold_without_a_label():
     y = Y[:60].astype(str).astype(object)
     y[0] = "rare"
     fitted = Shortlister(RANKER, 0.9, cv=KFold(3), random_state=0).fit(X[:60], y)
-    assert "rare" in fitted.classes_
     assert "rare" not in fitted.fold_estimators_[0].classes_
-    assert fitted.shortlist_mask(X[NEW]).shape == (300, 11)
+    code = fitted.classes_.tolist().index("rare")
+    # Its own row is as odd as can be, and so is the label for that fold.
+    assert sorted(np.isinf(scores).sum() for scores in fitted.calibration_scores_)[-1] >= 1
+    assert np.isinf(fitted.calibration_scores_[0][-1])
+    above, equal = np.zeros(300), np.zeros(300)
+    for number, fold in enumerate(fitted.fold_estimators_):
+        odd = np.full(300, np.inf)
+        if "rare" in fold.classes_:
+            own = fold.classes_.tolist().index("rare")
+            first = predict_ranks(fold, X[NEW])[:, own] == 1
+            odd = np.where(first, -np.inf, -np.log(fold.predict_proba(X[NEW])[:, own]))
+        scores = fitted.calibration_scores_[number]
+        above += np.sum(scores > odd[:, np.newaxis], axis=1)
+        equal += np.sum(scores == odd[:, np.newaxis], axis=1)
+    expected = (above + equal + 1) / 61
+    expected[predict_ranks(fitted.estimator_, X[NEW])[:, code] == 1] = 1
+    np.testing.assert_allclose(fitted.p_values(X[NEW])[:, code], expected)
 
 
 def test_rows_that_are_held_out_are_not_learned_from():
@@ -135,10 +152,72 @@ def test_rows_that_are_held_out_are_not_learned_from():
     assert len(fitted.estimator_.seen_) == 300
     assert fitted.n_calibration_ == 100
     assert not hasattr(model, "seen_")
-    labels = np.repeat([0, 1, 2], [39, 20, 1])  # whatever is drawn, the single row is learned from
+
+
+def test_labels_of_a_single_row_are_learned_and_counted_as_missed():
+    labels = np.repeat([0, 1, 2], [39, 20, 1])
+    lost = []
     for seed in range(8):
-        made = Shortlister(DuelRanker(), 0.8, random_state=seed).fit(X[:60], labels)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = Shortlister(DuelRanker(), 0.8, random_state=seed).fit(X[:60], labels)
         assert made.classes_.tolist() == [0, 1, 2]
+        assert made.n_calibration_ == 12
+        is_lost = np.isinf(made.calibration_scores_[0][-1])
+        told = [str(warning.message) for warning in caught]
+        assert is_lost == any("1 of 12 rows that were drawn for calibration" in m for m in told)
+        lost.append(is_lost)
+    assert 0 < sum(lost) < 8
+
+
+def test_parameters_of_the_calibration_are_those_of_the_fit():
+    fitted = lists_of(0.95)
+    expected = fitted.predict_shortlist(X[NEW])
+    fitted.set_params(allow_empty=True, randomize=True, coverage=[0.5, 0.6])
+    assert fitted.predict_shortlist(X[NEW]) == expected
+    with pytest.raises(ValueError, match="max_length must be a positive integer, got 0"):
+        fitted.set_params(max_length=0).predict_shortlist(X[NEW])
+
+
+def test_no_rows_have_no_lists():
+    forest = FrozenEstimator(Looks())
+    fitted = Shortlister(forest, 0.8).fit(np.arange(20)[:, np.newaxis], np.arange(20) % 3)
+    assert fitted.predict_shortlist(np.zeros((0, 1))) == []
+    assert fitted.shortlist_mask(np.zeros((0, 1))).shape == (0, 3)
+
+
+class Looks(ClassifierMixin, BaseEstimator):
+    """A fitted classifier that also takes no rows, and scores some labels as infinite."""
+
+    def __init__(self):
+        self.classes_ = np.arange(3)
+
+    def fit(self, X, y):
+        return self
+
+    def decision_function(self, X):
+        scores = np.full((len(X), 3), -np.inf)
+        scores[np.arange(len(X)), np.arange(len(X)) % 3] = np.inf
+        return scores
+
+
+def test_infinite_scores_are_evidence():
+    numbers = np.arange(20)[:, np.newaxis]
+    fitted = Shortlister(FrozenEstimator(Looks()), 0.8).fit(numbers, np.arange(20) % 3)
+    assert fitted.score_ == "evidence"
+    assert not np.isnan(fitted.calibration_scores_[0]).any()
+    assert fitted.predict_shortlist(numbers[:3]) == [[0], [1], [2]]
+
+
+def test_splits_must_be_a_partition():
+    for splitter in (ShuffleSplit(3), RepeatedKFold(n_splits=3, n_repeats=2)):
+        with pytest.raises(ValueError, match="cv must test every row once"):
+            Shortlister(None, 0.8, cv=splitter).fit(X[:90], Y[:90])
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999])
+def test_rows_that_a_coverage_needs(coverage):
+    assert rows_needed(coverage) == round(1 / (1 - coverage)) - 1
 
 
 def test_any_classifier_pipeline_or_search():
@@ -198,13 +277,15 @@ def test_other_kinds_of_rows_and_labels():
 
 def test_a_row_has_its_list_whoever_is_asked_about_with_it():
     options = {"randomize": True, "allow_empty": True, "random_state": 3}
-    for score in ("rank", "aps"):
-        fitted = lists_of(0.9, conformity_score=score, **options)
+    multinomial = LogisticRegression(max_iter=5000).fit(X[:200], Y[:200])
+    for score, model in itertools.product(("rank", "aps"), (RANKER, multinomial)):
+        frozen = FrozenEstimator(model)
+        fitted = lists_of(0.9, frozen, conformity_score=score, **options)
         together = fitted.predict_shortlist(X[NEW])
         assert together == [fitted.predict_shortlist(X[[row]])[0] for row in range(600, 900)]
-        again = lists_of(0.9, conformity_score=score, **options)
+        again = lists_of(0.9, frozen, conformity_score=score, **options)
         assert together == again.predict_shortlist(X[NEW])
-        other = lists_of(0.9, conformity_score=score, **(options | {"random_state": 4}))
+        other = lists_of(0.9, frozen, conformity_score=score, **(options | {"random_state": 4}))
         assert together != other.predict_shortlist(X[NEW])
 
 
@@ -230,9 +311,8 @@ def test_rare_labels_are_taken_together_or_are_in_every_list():
             rows = np.setdiff1d(rows, own[n_of_rare:])
         return Shortlister(FROZEN, 0.95, by="label").fit(X[rows], Y[rows])
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fitted = calibrated(12)  # 95% needs 19
+    with pytest.warns(UserWarning, match=r"fewer than 19 .* calibrated together: 8, 9\."):
+        fitted = calibrated(12)
     assert fitted.label_groups_.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 8]
     assert not fitted.shortlist_mask(X[NEW])[:, 8].all()
     with pytest.warns(UserWarning, match=r"in every list: 8, 9\. .* 12 rows; .* 0\.95 needs 19\."):
@@ -246,7 +326,9 @@ def test_rows_that_make_clusters_do_not_calibrate():
     assert len(set(fitted.label_groups_)) > 2
     assert 1_200 < fitted.n_calibration_ < 1_400  # K / (75 + K) of them make clusters
     rows = slice(200, 260)  # too few to tell labels apart
-    few = Shortlister(FROZEN, 0.9, by="cluster", random_state=0).fit(X[rows], Y[rows])
+    few = Shortlister(FROZEN, 0.9, by="cluster", random_state=0)
+    with pytest.warns(UserWarning, match="too few calibration rows to find clusters"):
+        few.fit(X[rows], Y[rows])
     assert set(few.label_groups_) == {0}
     assert few.n_calibration_ == 60
 
@@ -280,12 +362,12 @@ def test_groups_are_known_by_name():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"coverage": 1.0}, r"coverage must be between 0 and 1, got 1\.0"),
-        ({"coverage": 0}, "coverage must be between 0 and 1, got 0"),
+        ({"coverage": 1.0}, r"coverage must be between 0 and 1, such as 0.95; got 1\.0"),
+        ({"coverage": 0}, "coverage must be between 0 and 1, such as 0.95; got 0"),
         ({"coverage": "90%"}, "coverage must be one number between 0 and 1 or several, got '90%'"),
         ({"coverage": []}, r"coverage must be one number or different ones, got \[\]"),
         ({"coverage": [0.9, 0.9]}, "coverage must be one number or different ones"),
-        ({"coverage": [0.9, 2]}, "coverage must be between 0 and 1, got 2"),
+        ({"coverage": [0.9, 2]}, "coverage must be between 0 and 1, such as 0.95; got 2"),
         ({"coverage": 0.999}, "coverage of 0.999 needs at least 999 calibration rows, got 400"),
         ({"conformity_score": "lac"}, "conformity_score must be one of 'auto', .*; got 'lac'"),
         ({"by": "team"}, "by must be one of 'all', 'label', 'cluster', 'group'; got 'team'"),
@@ -343,6 +425,8 @@ def test_measures():
         expected = measure_shortlists(one, Y[NEW])
         assert curve.coverage[number] == expected.coverage
         assert curve.mean_length[number] == expected.mean_length
+    assert fitted.measure(X[NEW], Y[NEW])[0.99].coverage == curve.coverage[1]
+    assert lists_of(0.9).measure(X[NEW], Y[NEW]).mean_length == curve.mean_length[0]
     with pytest.raises(ValueError, match=r"mask must have shape \(n, K\)"):
         measure_shortlists([True], [0])
     with pytest.raises(ValueError, match="codes must have 4 rows as mask has, got 1"):
@@ -375,7 +459,11 @@ def test_mistakes_with_places_are_named():
     points = np.arange(40.0)[:, np.newaxis]
     ranker = DuelRanker(random_state=0).fit(points, ranks)
     for fitted, y, sentence in [
-        (PlaceIntervals(coverage=2), ranks, "coverage must be between 0 and 1, got 2"),
+        (
+            PlaceIntervals(coverage=2),
+            ranks,
+            "coverage must be between 0 and 1, such as 0.95; got 2",
+        ),
         (PlaceIntervals(width="wide"), ranks, "width must be one of"),
         (PlaceIntervals(coverage=0.99), ranks, "needs at least 99 calibration rows, got 8"),
         (PlaceIntervals(calibration_size=0), ranks, "calibration_size must be between 0 and 1"),

@@ -135,7 +135,9 @@ def test_intervals_of_places_are_saved(path):
 def test_the_description_tells_the_lists(path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-    model = Shortlister(pipeline(), 0.95, by="label", random_state=0).fit(frame, NAMES)
+    model = Shortlister(pipeline(), 0.95, by="label", random_state=0)
+    with pytest.warns(UserWarning, match="calibrated together"):
+        model.fit(frame, NAMES)
     save(model, path, target="species")
     description = describe(path)
     assert description.shortlists == {
@@ -143,6 +145,7 @@ def test_the_description_tells_the_lists(path):
         "by": "label",
         "score": "probability",
         "calibration_rows": 30,
+        "labels_together": 3,
     }
     assert description.columns == dict.fromkeys("abcd", "number")
     assert description.steps == ["StandardScaler()"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from duelrank.cli._files import check_inputs
+from duelrank.cli._fit import listed
 from duelrank.cli._labels import known_code, known_codes
 from duelrank.cli._model import Model, load_model
 from duelrank.cli._options import reading_options, trust_option
@@ -67,6 +69,7 @@ def explain(
 
     ranker, point = unwrap(model.model, X)
     tournament = ranker.tournament(point)
+    rivals = _rivals(tournament, label, asked)
     proba = ranker.predict_proba(point)[0] if hasattr(ranker, "predict_proba") else None
     kind = "first label" if model.description.learned_from_lists else "label"
     show(f"Row {row} of {plain(data)}{_truth(tournament, label, kind)}")
@@ -78,7 +81,7 @@ def explain(
         show(_list_story(lists, X, tournament, label))
     for line in _story(tournament, ranker.aggregation, ranker.ties):
         show(line)
-    _show_why(model, X, _rivals(tournament, label, asked), is_asked=asked is not None)
+    _show_why(model, X, rivals, is_asked=asked is not None)
 
 
 def _known_label(model: Model, written: str) -> int:
@@ -87,7 +90,10 @@ def _known_label(model: Model, written: str) -> int:
 
     code = known_code(written, model.model.classes_)
     if code is None:
-        raise TableError(f"--rival {plain(written)!r} is no label that the model knows.")
+        names = [plain(label) for label in model.model.classes_.tolist()]
+        close = get_close_matches(written, names, 1)
+        advice = f"did you mean {close[0]!r}?" if close else f"it knows {listed(names)}."
+        raise TableError(f"--rival {plain(written)!r} is no label that the model knows; {advice}")
     return code
 
 
@@ -303,6 +309,7 @@ def _show_reasons(reasons: DuelExplanation) -> None:
         for side in cut:
             what, value = side[number] if number < len(side) else ("", None)
             share = f"{reasons.share(value):.0%}" if value is not None and tells else ""
+            share = "0%" if share == "-0%" else share
             cells += [what, "" if value is None else f"{value:+.2f}", share]
         made.add_row(*cells)
     show(made)

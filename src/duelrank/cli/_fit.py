@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -21,7 +22,13 @@ from duelrank.cli._options import (
     shown_option,
     training_rows_option,
 )
-from duelrank.cli._shortlists import CALIBRATION_SHARE, check_options, check_rows, percent
+from duelrank.cli._shortlists import (
+    CALIBRATION_SHARE,
+    COVERED,
+    check_options,
+    check_rows,
+    percent,
+)
 from duelrank.cli._terminal import fitting, note, plain, say
 
 if TYPE_CHECKING:
@@ -89,7 +96,7 @@ def fit(
     seconds = time.perf_counter() - start
     chosen = _say_what_was_chosen(predictor_inside(model).duels_)
     if coverage is not None:
-        kept = f"rows kept for calibration, coverage {percent(coverage)}"
+        kept = f"rows kept for calibration, coverage {percent(coverage)} {COVERED[model.by]}"
         say(f"{'shortlists':<10} {model.n_calibration_:>4}  {kept}")
     rows, labels = len(training.y), model.classes_
     facts = {
@@ -122,6 +129,9 @@ def _with_lists(model: Any, coverage: float, by: str | None, seed: int) -> Any:
         calibration_size=CALIBRATION_SHARE,
         random_state=seed,
     )
+
+
+CLOSE = 0.7  # how alike names are that may have been mistaken for each other
 
 
 class ColumnRoles(NamedTuple):
@@ -197,6 +207,9 @@ def missing_columns(source: Any, missing: list[str]) -> str:
     sentence = f"{source.name} has no column{plural} {names}{more}; "
     if len(source.columns) == 1:
         return sentence + "it has a single column, so try another --delimiter."
+    close = get_close_matches(missing[0], source.columns, 1, CLOSE)
+    if close:
+        return sentence + f"did you mean {plain(close[0])!r}?"
     return sentence + f"it has {listed(source.columns)}."
 
 
@@ -242,7 +255,8 @@ def _say_what_was_chosen(engine: Any) -> dict[str, Any]:
 
     if not isinstance(engine, AutoDuels):
         return {}
-    score_of = {trial["name"]: trial["score"] for trial in engine.trials_}
+    trials: Any = engine.trials_
+    score_of = {trial["name"]: trial["score"] for trial in trials}
     own = score_of.pop(engine.chosen_)
     others = ", ".join(f"{name} {score:.3f}" for name, score in score_of.items())
     say(f"{'engine':<10}       {plain(engine.chosen_)}: {_on_one_line(engine.engine_)}")
@@ -250,6 +264,8 @@ def _say_what_was_chosen(engine: Any) -> dict[str, Any]:
         f"{'':<10}       {engine.score_name_}, on {engine.n_held_out_} held-out rows: "
         f"{own:.3f}" + (f" ({others})" if others else "")
     )
+    if own < max(score_of.values(), default=own):
+        say(f"{'':<10}       within one standard error of the best, and quicker or simpler")
     return {"engine_trials": engine.trials_}
 
 

@@ -9,18 +9,11 @@ import click
 
 from duelrank.cli._files import check_inputs
 from duelrank.cli._fit import by_kind, listed
-from duelrank.cli._shortlists import percent
+from duelrank.cli._shortlists import COVERED, percent
 from duelrank.cli._terminal import count_of, plain, show
 
 if TYPE_CHECKING:
     from duelrank.storage import ModelDescription
-
-COVERED = {
-    "all": "of all rows",
-    "label": "of the rows of every label",
-    "cluster": "of the rows of every cluster of labels",
-    "group": "of every group of rows",
-}
 
 
 @click.command()
@@ -71,10 +64,13 @@ def _shortlists(description: ModelDescription) -> list[str]:
     if told is None:
         return []
     coverages = " and ".join(percent(coverage) for coverage in told["coverage"])
-    return [
+    lines = [
         f"coverage {coverages} {COVERED.get(told['by'], plain(told['by']))}, "
         f"by {plain(told['score'])}, {count_of(told['calibration_rows'], 'calibration row')}"
     ]
+    if told["labels_together"]:
+        lines.append(f"{count_of(told['labels_together'], 'rare label')} calibrated together")
+    return lines
 
 
 def _trials(trials: object) -> list[str]:

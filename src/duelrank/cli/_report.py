@@ -66,7 +66,7 @@ def report(
             X = X[rows] if hasattr(X, "dtype") else X.take(rows)
             table = table.take(rows)
     else:
-        note("no column with labels, so the page has no accuracies.")
+        note("no column with labels, so the page has no accuracies; --target names one.")
     row_names = [str(row_name) for row_name in table[names].to_pylist()] if names else None
     make_folder_of(output)
     with progress("ranking", X.shape[0]) as advance:

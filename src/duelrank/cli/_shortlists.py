@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from duelrank.shortlists import Shortlister
     from duelrank.tables import Rankings
 
+COVERED = {
+    "all": "of all rows",
+    "label": "of the rows of every label",
+    "cluster": "of the rows of every cluster of labels",
+    "group": "of every group of rows",
+}
 CALIBRATION_SHARE = 0.2  # of the rows, as by default in Shortlister
 ROUNDING = 1e-9  # coverages such as 0.9 are no exact floats
 

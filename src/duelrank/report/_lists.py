@@ -17,7 +17,13 @@ from duelrank.report import _figures as figures
 from duelrank.report._facts import Facts
 from duelrank.report._markup import Cell, Section, folded, table_of
 from duelrank.report._text import count, counted, foreign, percent
-from duelrank.shortlists import LengthCurve, Shortlister, length_curve, shortlister_inside
+from duelrank.shortlists import (
+    LengthCurve,
+    Shortlister,
+    length_curve,
+    n_labels_together,
+    shortlister_inside,
+)
 
 # Up to so many labels are all shown; of more the first ten, and all folded away.
 MOST_SHOWN, FIRST_SHOWN = 15, 10
@@ -177,11 +183,16 @@ def _promise(lists: Lists) -> str:
     made = lists.shortlister
     whom = FOR_WHOM[made.by]
     how = "held-out rows" if made.cv is None else "rows in cross-validation"
+    labels = "the first labels of its ranking, as many as it takes"
+    if made.label_groups_ is not None or made.cv is not None:  # others may be in before these
+        labels = "labels in the order of its ranking, as many as it takes"
     words = (
-        f"Every row gets a list: the first labels of its ranking, as many as it takes to hold the "
-        f"right one in {_asked(lists.asked[0])} of {whom}. How many that is was learned on "
-        f"{count(made.n_calibration_)} {how}."
+        f"Every row gets a list: {labels} to hold the right one in {_asked(lists.asked[0])} of "
+        f"{whom}. What that takes was learned on {count(made.n_calibration_)} {how}."
     )
+    n_together = n_labels_together(made)
+    if n_together:
+        words += f" {counted(n_together, 'label')} with few of these rows were taken together."
     if made.max_length is not None:
         words += (
             f" Lists of more than {counted(made.max_length, 'label')} are "
@@ -201,7 +212,8 @@ def _verdict(lists: Lists, right_first: float) -> str:
         f"{_interval(reached, n_rows)}."
     )
     expected = _by_chance(lists.shortlister, n_rows)
-    if not lists.shortlister.allow_empty and right_first >= lists.asked[0]:
+    first_is_in = not lists.shortlister.allow_empty and lists.shortlister.longer != "abstain"
+    if first_is_in and reached >= right_first >= lists.asked[0]:
         words += (
             " More than was asked for, because the first label is always in the list, and it "
             f"alone is right in {percent(right_first)}."

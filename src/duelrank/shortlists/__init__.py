@@ -21,6 +21,9 @@ as wrong as it likes, lists only get longer.
 """
 
 from duelrank.shortlists._calibration import rows_needed
+
+# For the rooms that save, report and rank models.
+from duelrank.shortlists._inside import n_labels_together as n_labels_together
 from duelrank.shortlists._inside import shortlister_inside as shortlister_inside
 from duelrank.shortlists._measures import (
     LengthCurve,

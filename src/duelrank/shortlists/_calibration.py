@@ -58,14 +58,17 @@ class Calibration:
         ----------
         scores : ndarray of shape (n, K)
             Scores of all labels of new rows.
-        groups : ndarray of int, that broadcasts to (n, K)
-            The group by which each of them is judged.
+        groups : ndarray of int, of shape (1, 1), (1, K) or (n, 1)
+            The group by which all of them, those of a label, or those of a row are judged.
         """
-        groups = np.broadcast_to(groups, scores.shape)
         above = np.empty(scores.shape, dtype=np.intp)
         equal = np.empty(scores.shape, dtype=np.intp)
+        by_column = groups.shape[0] == 1
         for group in np.unique(groups):
-            here = groups == group
+            some = np.flatnonzero(groups.ravel() == group)
+            here: Any = slice(None)
+            if groups.size > 1:
+                here = (slice(None), some) if by_column else some
             own = self.scores[self.begins[group] : self.begins[group + 1]]
             below, upto = (np.searchsorted(own, scores[here], side) for side in ("left", "right"))
             above[here], equal[here] = len(own) - upto, upto - below
@@ -114,13 +117,13 @@ def rows_needed(coverage: float) -> int:
     """
     coverage = check_single_coverage(coverage)
     # The smallest p-value is 1 / (n + 1), which must not be above 1 − coverage.
-    return math.ceil(coverage / (1 - coverage) - ROUNDING)
+    return math.ceil(coverage / (1 - coverage) * (1 - ROUNDING) - ROUNDING)
 
 
 def check_single_coverage(coverage: Any) -> float:
     """Return a coverage, if it is between 0 and 1."""
     if not isinstance(coverage, Real) or isinstance(coverage, bool) or not 0 < float(coverage) < 1:
-        raise ValueError(f"coverage must be between 0 and 1, got {coverage!r}.")
+        raise ValueError(f"coverage must be between 0 and 1, such as 0.95; got {coverage!r}.")
     return float(coverage)
 
 

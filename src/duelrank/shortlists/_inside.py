@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from duelrank.shortlists._shortlister import Shortlister
+
+
+def n_labels_together(shortlister: Shortlister) -> int:
+    """Count the labels that were too rare to be calibrated each on its own, if that was asked for.
+
+    Parameters
+    ----------
+    shortlister : Shortlister
+        Fitted.
+    """
+    if shortlister.by != "label" or shortlister.label_groups_ is None:
+        return 0
+    sizes = np.bincount(shortlister.label_groups_)
+    return int(sizes[sizes > 1].sum())
 
 
 def shortlister_inside(model: Any) -> tuple[Shortlister | None, list[Any]]:

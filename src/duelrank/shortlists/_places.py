@@ -120,7 +120,7 @@ class PlaceIntervals(MetaEstimatorMixin, BaseEstimator):
             fitted, calibrating = self.estimator.estimator, np.arange(len(ranks))
         else:
             unfitted = DuelRanker(random_state=seed) if self.estimator is None else self.estimator
-            learning, calibrating = hold_out(np.zeros(len(ranks)), share, rng)
+            learning, calibrating, _ = hold_out(np.zeros(len(ranks)), share, rng)
             fitted = clone(unfitted).fit(take_rows(X, learning), ranks[learning])
         classes = known_labels(fitted)
         if ranks.shape[1] != len(classes):

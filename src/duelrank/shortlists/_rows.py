@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def hold_out(
-    labels: NDArray[Any], share: float, rng: np.random.RandomState
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Draw rows to learn from and rows to calibrate on.
+class Split(NamedTuple):
+    """Numbers of rows: to learn from, to calibrate on, and those drawn to calibrate in vain.
 
-    Rows are drawn whatever their label is, as new ones will be. Only where a label would have no
-    row to learn from, its rows stay there.
+    The last ones have labels that no other row has. They are learned from, so that their labels are
+    known, and count as rows whose label was in no list: without them it would not have been known.
+    """
+
+    learning: NDArray[np.intp]
+    calibrating: NDArray[np.intp]
+    lost: NDArray[np.intp]
+
+
+def hold_out(labels: NDArray[Any], share: float, rng: np.random.RandomState) -> Split:
+    """Draw rows to calibrate on, whatever their labels are, as new ones will be.
 
     Parameters
     ----------
@@ -26,11 +33,12 @@ def hold_out(
     rng : RandomState
         Draws.
     """
-    drawn = rng.permutation(len(labels))
-    calibrates = np.zeros(len(drawn), dtype=bool)
-    calibrates[drawn[: round(share * len(drawn))]] = True
-    calibrates &= np.isin(labels, np.unique(labels[~calibrates]))
-    return np.flatnonzero(~calibrates), np.flatnonzero(calibrates)
+    drawn = np.zeros(len(labels), dtype=bool)
+    drawn[rng.permutation(len(labels))[: round(share * len(labels))]] = True
+    known = np.isin(labels, np.unique(labels[~drawn]))
+    return Split(
+        *(np.flatnonzero(rows) for rows in (~(drawn & known), drawn & known, drawn & ~known))
+    )
 
 
 def check_share(share: Any) -> float:

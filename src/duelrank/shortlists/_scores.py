@@ -30,6 +30,7 @@ from duelrank.rankings import order_from_scores
 
 SCORES = ("auto", "probability", "evidence", "rank", "aps", "raps")
 ON_PROBABILITIES = ("probability", "aps", "raps")
+LARGE = 1e15
 RAPS_PENALTY, RAPS_FREE_PLACES = 0.1, 1
 
 
@@ -95,9 +96,10 @@ def label_oddness(
 
 
 class Uniform:
-    """Two numbers between 0 and 1 for every row, that depend on the row and on a seed alone.
+    """Two numbers between 0 and 1 for every row, from the scores of its labels and a seed alone.
 
-    So a row gets the same list whichever rows are asked about together with it. The first number
+    So a row gets the same list whichever rows are asked about together with it; scores are rounded,
+    because sums of products differ in their last bits with the number of rows. The first number
     is for scores that are randomised themselves, the second one decides between equal scores: rows
     that are alike have equal scores of the first kind, so one number cannot be both.
     """
@@ -108,7 +110,10 @@ class Uniform:
     def __call__(
         self, by_label: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        bits = np.ascontiguousarray(by_label, dtype=np.float64).view(np.uint64)
+        largest = np.max(np.abs(by_label), axis=1, initial=0.0, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            share = np.divide(by_label, largest, out=np.zeros(by_label.shape), where=largest > 0)
+        bits = np.ascontiguousarray(np.round(share, 7) + 0.0).view(np.uint64)  # no -0
         mixed = np.full(len(bits), self.seed)
         for column in bits.T:
             mixed = _mix(mixed ^ column)
@@ -172,7 +177,7 @@ def _evidence(model: Any, X: Any) -> NDArray[np.float64]:
         return _expected_wins(ranker, points) / max(1, len(ranker.classes_) - 1)
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), dtype=np.float64)
-    scores = label_scores(model, X)
+    scores = np.clip(label_scores(model, X), -LARGE, LARGE)  # infinite ones too
     return np.asarray(0.5 + 0.5 * scores / (1 + np.abs(scores)))  # large scores still differ
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from duelrank._classifiers import known_labels
+from duelrank._classifiers import known_labels, label_scores
 from duelrank._parameters import check_choice, check_count
 from duelrank._sklearn import as_indexable, input_tags_of, take_rows
 from duelrank.predictions import predict_order, predict_ranks
@@ -32,6 +33,7 @@ from duelrank.shortlists._calibration import (
     rows_needed,
 )
 from duelrank.shortlists._clusters import cluster_labels
+from duelrank.shortlists._measures import measure_shortlists
 from duelrank.shortlists._rows import check_share, hold_out
 from duelrank.shortlists._scores import ON_PROBABILITIES, SCORES, Oddness, Uniform, label_oddness
 
@@ -69,7 +71,7 @@ class RankedLists(NamedTuple):
 
 
 class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""For every point, the first labels of its ranking, enough to hold the right one.
+    r"""For every point, as many of the first labels of its ranking as hold the right one.
 
     With a share `coverage` of all rows, the right label is in the list. This holds for any
     `estimator`, however good or bad, and for any distribution of the data, if calibration rows and
@@ -77,17 +79,20 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     .. math:: \text{coverage} \le P(\text{the right label is in the list}),
 
-    over the draw of the calibration rows and of the new row. If `randomize` is true and lists may
-    be empty, this is an equality; without, and where no two scores are equal, the right side is at
-    most coverage + 1/(n + 1). Given the calibration rows, the coverage follows a beta
-    distribution, with parameters k = ⌈(n + 1) · coverage⌉ and n + 1 − k: with 1,000 rows it is
-    within 2 points of 90% in 19 of 20 cases. It is an average over rows: easy rows are right more
-    often, hard ones less. `by` asks for more.
+    over the draw of the calibration rows and of the new row. If lists may be empty and no two
+    scores are equal, the right side is at most coverage + 1/(n + 1); and given the calibration
+    rows, the coverage follows a beta distribution, with parameters k = ⌈(n + 1) · coverage⌉ and
+    n + 1 − k: with 1,000 rows it is within 2 points of 90% in 19 of 20 cases. Otherwise it is no
+    less. It is an average over rows: easy rows are right more often, hard ones less. `by` asks for
+    more. Labels that the estimator does not know are in no list, so a frozen estimator keeps the
+    promise for rows with labels that it knows; a row drawn for calibration whose label no other row
+    has counts as one whose label was in no list.
 
     With `cv`, all rows are used to learn from and to calibrate (cross-conformal, CV+). What is
     guaranteed then is less, 1 − 2 · (1 − coverage) − min(2 (1 − 1/F) / (n/F + 1),
-    (1 − F/n) / (F + 1)) for F folds (Romano, Sesia & Candès 2020); what is seen is close to
-    `coverage`.
+    (1 − F/n) / (F + 1)) for F equal folds (Romano, Sesia & Candès 2020), if the order of the rows
+    does not matter to the estimator; what is seen is close to `coverage`. It is not known for
+    `randomize` and for clusters.
 
     Parameters
     ----------
@@ -100,17 +105,20 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         each.
     conformity_score : {"auto", "probability", "evidence", "rank", "aps", "raps"}, default="auto"
         By what labels are taken into a list. "probability": the labels whose probability is above
-        a threshold, which gives the shortest lists. "evidence": the first k labels, and the next
-        one if its evidence is above a threshold; for a `DuelRanker`, the evidence is the share of
-        its duels that a label can expect to win. "rank": the first k labels. "aps" and "raps": the
-        first labels whose probabilities add up to a threshold, without and with a penalty for long
-        lists. "auto" is "probability", or "evidence" if `estimator` has no ``predict_proba``.
+        a threshold; if probabilities are right, no lists are shorter. "evidence": the first k
+        labels, and the next one if its evidence is above a threshold; for a `DuelRanker`, the
+        evidence is the share of its duels that a label can expect to win. "rank": the first k
+        labels. "aps" and "raps": the first labels whose probabilities add up to a threshold,
+        without and with a penalty for long lists. "auto" is "probability", or "evidence" if
+        `estimator` has no ``predict_proba``.
     by : {"all", "label", "cluster", "group"}, default="all"
         For whom the coverage holds: for all rows together; for the rows of every label, so that
         every team is served; for the rows of clusters of labels with similar scores, if labels are
         rare (Ding et al. 2023); or for every group of rows, given to `fit` and to
         `predict_shortlist`. Labels with fewer than coverage / (1 − coverage) calibration rows are
-        taken together; if these are too few, they are in every list, and a warning says so.
+        calibrated together; if these are too few, they are in every list. A warning names them.
+        With "label" and "cluster", a list need not be the first labels of the ranking: a label may
+        be in that comes behind one which is not.
     cv : int or splitter, default=None
         None: rows to calibrate are held out, and the estimator is fitted on the others. A number of
         folds or a splitter: one estimator for each fold is fitted on the other folds and calibrated
@@ -128,8 +136,9 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Both lower the coverage.
     randomize : bool, default=False
         Whether to draw, where scores are equal, which labels are in, so that the coverage is
-        exactly as asked for; "aps" and "raps" are randomised as in the literature. A row gets the
-        same list whenever it is asked for.
+        exactly as asked for on average over `random_state`, if lists may be empty; "aps" and "raps"
+        are randomised themselves. What is drawn depends on the scores of a row's labels alone, so a
+        row gets the same list whenever it is asked for, and rows with equal scores are drawn alike.
     random_state : int, RandomState instance or None, default=None
         Draws the calibration rows or the folds, and what `randomize` needs.
 
@@ -225,7 +234,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         groups, known_groups = self._read_groups(groups, len(y))
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        parts, estimator = self._fit_estimators(X, y, rng, seed)
+        parts, estimator, lost = self._fit_estimators(X, y, rng, seed)
         classes = known_labels(estimator)
         codes = codes_from_labels(y, classes, "y")
         check_enough(sum(len(rows) for _, rows in parts), coverages, "calibration rows")
@@ -249,7 +258,16 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
             calibrating, scores, fold = calibrating[stay], scores[stay], fold[stay]
             judged = label_groups[codes[calibrating]]
-        elif groups is not None and known_groups is not None:
+        elif len(lost):
+            calibrating, fold = np.append(calibrating, lost), np.append(fold, 0 * lost)
+            scores = np.append(scores, np.full(len(lost), np.inf))
+            judged = np.zeros(len(scores), dtype=np.intp)
+            warnings.warn(
+                f"{len(lost)} of {len(scores)} rows that were drawn for calibration have a label "
+                "that no other row has; so will some new rows, and lists are longer for it.",
+                stacklevel=2,
+            )
+        if groups is not None and known_groups is not None:
             judged = groups[calibrating]
             _check_groups(np.bincount(judged, minlength=len(known_groups)), known_groups, coverages)
         n_groups = 1 if known_groups is None else len(known_groups)
@@ -264,6 +282,11 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.calibration_begins_ = [calibration.begins for calibration in made]
         self.coverages_, self.score_, self.seed_ = np.array(coverages), score, seed
         self.n_calibration_ = len(scores)
+        self.settings_ = {
+            "allow_empty": bool(self.allow_empty),
+            "randomize": bool(self.randomize),
+            "several": not isinstance(self.coverage, Real),
+        }
         self.label_groups_, self.groups_ = label_groups, known_groups
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
@@ -295,7 +318,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 self.coverages_.tolist(), ranked.masks, abstained, strict=True
             )
         }
-        return made if self._has_several else next(iter(made.values()))
+        return made if self.settings_["several"] else next(iter(made.values()))
 
     def shortlist_mask(self, X: Any, groups: Any = None) -> NDArray[np.bool_]:
         """Tell which labels are in the lists of points.
@@ -313,7 +336,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Columns follow `classes_`.
         """
         masks = self.ranked_lists(X, groups).masks
-        return masks if self._has_several else masks[0]
+        return masks if self.settings_["several"] else masks[0]
 
     def ranked_lists(self, X: Any, groups: Any = None) -> RankedLists:
         """Return all that is known about the lists of points, asking the estimator once.
@@ -331,6 +354,31 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Order, p-values, lists and probabilities.
         """
         return self._lists(X, groups)[0]
+
+    def measure(self, X: Any, y: Any, groups: Any = None) -> Any:
+        """Measure the lists of points whose labels are known.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix with n rows
+            Points that neither the estimator nor the calibration has seen.
+        y : array-like of shape (n,)
+            Their labels.
+        groups : array-like of shape (n,), default=None
+            The group of every row, if `by` is "group".
+
+        Returns
+        -------
+        quality : ShortlistQuality, or dict of float to ShortlistQuality
+            Coverage and lengths. If several coverages were asked for, a dictionary by coverage.
+        """
+        masks = self.ranked_lists(X, groups).masks
+        codes = codes_from_labels(column_or_1d(y), self.classes_, "y")
+        made = {
+            coverage: measure_shortlists(mask, codes)
+            for coverage, mask in zip(self.coverages_.tolist(), masks, strict=True)
+        }
+        return made if self.settings_["several"] else next(iter(made.values()))
 
     def p_values(self, X: Any, groups: Any = None) -> NDArray[np.float64]:
         """Return how well every label would fit in with the calibration rows.
@@ -380,10 +428,8 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Those of `estimator_`; its probabilities if it has no others.
         """
         check_is_fitted(self)
-        if hasattr(self.estimator_, "decision_function"):
-            return np.asarray(self.estimator_.decision_function(X))
-        proba = np.asarray(self.estimator_.predict_proba(X))
-        return proba[:, 1] - proba[:, 0] if proba.shape[1] == 2 else proba
+        scores = label_scores(self.estimator_, X)
+        return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -449,10 +495,6 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "calibration_scores_")
 
-    @property
-    def _has_several(self) -> bool:
-        return not isinstance(self.coverage, Real)
-
     def _check_parameters(self) -> None:
         check_choice("conformity_score", self.conformity_score, SCORES)
         check_choice("by", self.by, BY)
@@ -481,32 +523,38 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _fit_estimators(
         self, X: Any, y: NDArray[Any], rng: np.random.RandomState, seed: int
-    ) -> tuple[list[tuple[Any, NDArray[np.intp]]], Any]:
-        """Return models with the rows that calibrate them, and the model that ranks."""
+    ) -> tuple[list[tuple[Any, NDArray[np.intp]]], Any, NDArray[np.intp]]:
+        """Return models with the rows that calibrate them, the model that ranks, and rows lost."""
+        nothing = np.zeros(0, dtype=np.intp)
         if isinstance(self.estimator, FrozenEstimator):
             fitted = self.estimator.estimator
-            return [(fitted, np.arange(len(y)))], fitted
+            return [(fitted, np.arange(len(y)))], fitted, nothing
         unfitted = DuelRanker(random_state=seed) if self.estimator is None else self.estimator
         if self.cv is None:
-            learning, calibrating = hold_out(y, float(self.calibration_size), rng)
+            learning, calibrating, lost = hold_out(y, float(self.calibration_size), rng)
             what = f"calibration rows, held out of n_samples={len(y)}"
             check_enough(len(calibrating), check_coverages(self.coverage), what)
             fitted = clone(unfitted).fit(take_rows(X, learning), y[learning])
-            return [(fitted, calibrating)], fitted
+            return [(fitted, calibrating)], fitted, lost
         splitter = self.cv
         if not hasattr(splitter, "split"):
             check_count("cv", splitter)
             splitter = KFold(splitter, shuffle=True, random_state=rng)
+        splits = list(splitter.split(np.zeros(len(y)), y))
+        tested = np.sort(np.concatenate([np.asarray(rows) for _, rows in splits]))
+        if not np.array_equal(tested, np.arange(len(y))):
+            raise ValueError("cv must test every row once, as KFold does; got other splits.")
+        check_enough(len(y), check_coverages(self.coverage), "calibration rows")
         folds = [
             (clone(unfitted).fit(take_rows(X, learning), y[learning]), np.asarray(calibrating))
-            for learning, calibrating in splitter.split(np.zeros(len(y)), y)
+            for learning, calibrating in splits
         ]
-        return folds, clone(unfitted).fit(X, y)
+        return folds, clone(unfitted).fit(X, y), nothing
 
     def _oddness(
         self, model: Any, classes: NDArray[Any], X: Any, score: str, uniform: Uniform | None
     ) -> NDArray[np.float64]:
-        """Return the scores of all labels; labels that a model of a fold lacks are never in."""
+        """Return the scores of all labels; those that a model of a fold lacks are most odd."""
         odd = label_oddness(model, X, score, not self.allow_empty, uniform).scores
         known = known_labels(model)
         if len(known) == len(classes):
@@ -529,18 +577,29 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.by == "cluster":
             groups, used = cluster_labels(scores, codes, len(classes), needed, rng)
             stay[used] = False
+            if len(used) == 0:
+                warnings.warn(
+                    "labels have too few calibration rows to find clusters, so all are calibrated "
+                    "together.",
+                    stacklevel=3,
+                )
         else:
             is_rare = np.bincount(codes, minlength=len(classes)) < needed
             groups = np.where(is_rare, np.count_nonzero(~is_rare), np.cumsum(~is_rare) - 1)
         sizes = np.bincount(groups[codes[stay]], minlength=int(groups.max()) + 1)
         always = sizes[groups] < needed
         if always.any():
-            few = [str(label) for label in classes[always].tolist()]
-            names = ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
             warnings.warn(
-                f"labels with too few calibration rows are in every list: {names}. Together they "
-                f"have {int(sizes[groups[always]][0])} rows; a coverage of {max(coverages):g} "
-                f"needs {needed}.",
+                "labels with too few calibration rows are in every list: "
+                f"{_some(classes[always])}. Together they have {int(sizes[groups[always]][0])} "
+                f"rows; a coverage of {max(coverages):g} needs {needed}.",
+                stacklevel=3,
+            )
+        elif self.by == "label" and is_rare.any():
+            warnings.warn(
+                f"labels with fewer than {needed} calibration rows are calibrated together: "
+                f"{_some(classes[is_rare])}. The coverage of {max(coverages):g} holds for all of "
+                "these, not for each.",
                 stacklevel=3,
             )
         return groups, stay
@@ -556,8 +615,9 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             judged = self._known_groups(groups, X.shape[0])[:, np.newaxis]
         elif groups is not None:
             raise ValueError(f"groups are used with by='group' only, got by={self.by!r}.")
-        uniform = Uniform(self.seed_) if self.randomize else None
-        oddness = label_oddness(self.estimator_, X, self.score_, not self.allow_empty, uniform)
+        uniform = Uniform(self.seed_) if self.settings_["randomize"] else None
+        always_first = not self.settings_["allow_empty"]
+        oddness = label_oddness(self.estimator_, X, self.score_, always_first, uniform)
         odd = oddness.scores
         above = equal = np.zeros(odd.shape, dtype=np.intp)
         n_rows: NDArray[np.intp] = np.zeros(1, dtype=np.intp)
@@ -572,7 +632,7 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             above, equal = above + of_fold[0], equal + of_fold[1]
             n_rows = n_rows + calibration.counts()
         values = p_values(above, equal, n_rows[np.broadcast_to(judged, odd.shape)], oddness.drawn)
-        if not self.allow_empty:
+        if always_first:
             np.put_along_axis(values, oddness.order[:, :1], 1.0, axis=1)
         return oddness, values
 
@@ -587,6 +647,9 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _lists(self, X: Any, groups: Any) -> tuple[RankedLists, list[NDArray[np.bool_]]]:
         """Return the lists, and for every coverage the rows that have none for being too long."""
+        if self.max_length is not None:
+            check_count("max_length", self.max_length)
+        check_choice("longer", self.longer, LONGER)
         oddness, values = self._p_values(X, groups)
         order = oddness.order
         masks, abstained = [], []
@@ -603,6 +666,11 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             masks.append(mask)
             abstained.append(too_long)
         return RankedLists(order, values, np.stack(masks), oddness.probabilities), abstained
+
+
+def _some(labels: NDArray[Any]) -> str:
+    names = [str(label) for label in labels.tolist()]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _check_groups(
@@ -645,8 +713,8 @@ def _as_lists(
 ) -> list[list[Any] | None]:
     along = np.take_along_axis(mask, order, axis=1)
     labels = classes[order[along]].tolist()
-    ends = np.cumsum(along.sum(axis=1)).tolist()
-    lists = [labels[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+    ends = [0, *np.cumsum(along.sum(axis=1)).tolist()]
+    lists = [labels[begin:end] for begin, end in pairwise(ends)]
     return [None if none else row for row, none in zip(lists, abstained.tolist(), strict=True)]
 
 

@@ -43,7 +43,8 @@ class ModelDescription:
         encoders have together. None in files of older versions, which do not tell.
     shortlists : dict or None
         If the model makes shortlists: "coverage", a list of numbers; "by" and "score", as of
-        `Shortlister`; and "calibration_rows", their number.
+        `Shortlister`; "calibration_rows", their number; and "labels_together", how many labels were
+        too rare to be calibrated each on its own, if that was asked for.
     """
 
     labels: list[Any]
@@ -151,4 +152,5 @@ def _are_shortlists(told: Any) -> bool:
         and isinstance(told.get("by"), str)
         and isinstance(told.get("score"), str)
         and type(told.get("calibration_rows")) is int
+        and type(told.get("labels_together")) is int
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from duelrank.shortlists import shortlister_inside
+from duelrank.shortlists import n_labels_together, shortlister_inside
 
 
 def describe_shortlists(model: Any) -> dict[str, Any] | None:
@@ -17,4 +17,5 @@ def describe_shortlists(model: Any) -> dict[str, Any] | None:
         "by": lists.by,
         "score": lists.score_,
         "calibration_rows": int(lists.n_calibration_),
+        "labels_together": n_labels_together(lists),
     }

@@ -142,9 +142,10 @@ def ranker_inside(model: Any) -> DuelRanker:
     except AttributeError as error:  # shortlists inside a pipeline
         raise NotFittedError("model must be fitted, but its shortlists are not.") from error
     if not isinstance(ranker, DuelRanker):
+        inner = "" if ranker is model else f" of {type(ranker).__name__}"
         raise TypeError(
             "model must be a fitted DuelRanker, a pipeline or refitted search that ends in one, or "
-            f"a Shortlister of these; got {type(model).__name__}."
+            f"a Shortlister of these; got {type(model).__name__}{inner}."
         )
     check_is_fitted(ranker)
     return ranker

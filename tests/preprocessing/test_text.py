@@ -1,7 +1,6 @@
 """Text becomes numbers, whatever it is, and numbers are spread over the text again."""
 
 import html
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -242,22 +241,6 @@ def test_a_word_without_numbers_gets_nothing_at_all():
     said = {piece.text: piece.value for piece in pieces}
     assert said["zzz"] == said["qqq"] == said["x"] == 0
     assert said["card"] != 0
-
-
-def test_a_long_text_is_spread_about_as_fast_as_it_is_read():
-    rng = np.random.RandomState(0)
-    text = " ".join("".join(rng.choice(list("abcdefg"), 6)) for _ in range(3_000))
-    features = TextFeatures().fit([text])
-    values = np.ones(len(features.get_feature_names_out()))
-
-    def seconds(function):
-        start = perf_counter()
-        function()
-        return perf_counter() - start
-
-    reading = min(seconds(lambda: features.transform([text])) for _ in range(3))
-    spreading = min(seconds(lambda: features.spread(text, values)) for _ in range(3))
-    assert spreading < 4 * reading
 
 
 def test_scripts_without_spaces_are_shown_by_characters():

@@ -24,6 +24,7 @@ def test_lists_are_scaled_and_missing_ones_are_the_mean():
         np.testing.assert_allclose(vectors.transform(X), EXPECTED)
     assert VectorFeatures().fit(frame).get_feature_names_out().tolist() == ["v[0]", "v[1]"]
     assert vectors.transform(column([])).shape == (0, 2)
+    assert vectors.get_feature_names_out(["w"]).tolist() == ["w[0]", "w[1]"]
 
 
 def test_other_lists_are_refused():

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from duelrank._sklearn import check_feature_names
 from duelrank.preprocessing._cells import cells_of, check_one_column, name_of
 
 __all__ = ["VectorFeatures"]
@@ -94,8 +95,8 @@ class VectorFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        input_features : None
-            Ignored; names are those of fit.
+        input_features : array-like of one str, default=None
+            The name of the column, if it had none in fit.
 
         Returns
         -------
@@ -103,7 +104,7 @@ class VectorFeatures(TransformerMixin, BaseEstimator):
             Such as "embedding[0]".
         """
         check_is_fitted(self, "mean_")
-        name = name_of(self)
+        (name,) = check_feature_names(self, input_features, n_features=1)
         return np.array([f"{name}[{place}]" for place in range(len(self.mean_))], dtype=object)
 
     def check_fitted(self) -> None:

@@ -181,7 +181,7 @@ def test_bad_input_is_refused_and_draws_nothing(points, lists):
         make({"a": lists}, X, y, name="b")
     with pytest.raises(ValueError, match="y holds labels that are not among the classes"):
         make(lists, X, ["z"] * len(y))
-    with pytest.raises(ValueError, match=r"coverage must be between 0 and 1, such as 0\.95; got 1\.5"):
+    with pytest.raises(ValueError, match=r"between 0 and 1, such as 0\.95; got 1\.5"):
         make(lists, X, y, coverages=[0.5, 1.5])
     with pytest.raises(TypeError, match="ax must be one matplotlib Axes or None"):
         make(lists, X, y, ax=np.array([None]))

@@ -13,7 +13,7 @@ import duelrank
 from duelrank import DuelRanker, LogisticDuels
 from duelrank._progress import Progress
 from duelrank.blocks import RowBlocks, _dask
-from duelrank.duels.logistic import _blocks
+from duelrank.duels.logistic import _blocks, _checkpoint
 
 ROWS = {"memory": None, "blocks": 300, "other blocks": 170}
 
@@ -43,6 +43,8 @@ def steps(monkeypatch):
             raise Interrupted
 
     monkeypatch.setattr(Progress, "step", step)
+    # However slow the disk is, the file of every step is written.
+    monkeypatch.setattr(_checkpoint, "SHORT_WRITING", np.inf)
     return Steps
 
 

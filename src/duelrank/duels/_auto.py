@@ -88,8 +88,8 @@ class AutoDuels(Engine):
         logistic duels above 300 labels, forests above 150 (50 with rankings) or 300 columns,
         anchored duels if X is dense and large.
     test_size : float, default=0.2
-        Share of the rows that is held out, at most 5,000 rows. Labels with few rows stay in
-        training.
+        Share of the rows that is held out, at most 5,000 rows. One row of every label is learned
+        from.
     max_rows : int, default=20000
         Most rows that candidates learn from, drawn at random; the best one learns from all.
     n_jobs : int, default=None

@@ -76,7 +76,7 @@ def banking77():
     except (ValueError, FileNotFoundError) as error:
         pytest.skip(f"needs BANKING77: {error}")
     ranker = make_pipeline(TextFeatures(), DuelRanker(LogisticDuels(C=100), random_state=0))
-    ranker.fit(texts[:4_000], labels[:4_000])
+    ranker.fit(texts[::3], labels[::3])
     return ranker.predict_proba(tests), np.searchsorted(ranker.classes_, truth)
 
 

@@ -45,7 +45,7 @@ from duelrank._sklearn import as_indexable, take_rows, unwrap
 from duelrank.predictions import predict_ranks
 from duelrank.rankers import DuelRanker
 from duelrank.rankings import check_k
-from duelrank.shortlists import Shortlister
+from duelrank.shortlists import Shortlister, hold_out
 
 __all__ = ["BASELINES", "RareLabelError", "Result", "baselines", "evaluate", "rare_labels"]
 
@@ -340,10 +340,8 @@ def _hold_out(
     y: NDArray[Any], train: NDArray[np.intp], rng: np.random.RandomState
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return training rows to learn from, with every label there is, and others to calibrate on."""
-    calibrates = np.zeros(len(train), dtype=bool)
-    calibrates[rng.permutation(len(train))[: round(CALIBRATION_SHARE * len(train))]] = True
-    calibrates &= np.isin(y[train], np.unique(y[train[~calibrates]]))
-    return train[~calibrates], train[calibrates]
+    split = hold_out(y[train], CALIBRATION_SHARE, rng)
+    return train[split.learning], train[split.calibrating]
 
 
 def _prepare(

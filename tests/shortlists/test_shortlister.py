@@ -400,6 +400,8 @@ def test_altered_calibrations_are_refused():
         {"calibration_begins_": [np.array([0, 500])]},
         {"calibration_begins_": []},
         {"score_": "other"},
+        {"settings_": {"allow_empty": False}},
+        {"settings_": {"allow_empty": 1, "randomize": False, "several": False}},
         {"label_groups_": np.zeros(3, dtype=np.intp)},
         {"label_groups_": np.full(10, 7)},
     ]

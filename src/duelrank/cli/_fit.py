@@ -265,7 +265,7 @@ def _say_what_was_chosen(engine: Any) -> dict[str, Any]:
         f"{own:.3f}" + (f" ({others})" if others else "")
     )
     if own < max(score_of.values(), default=own):
-        say(f"{'':<10}       within one standard error of the best, and quicker or simpler")
+        say(f"{'':<10}       within one standard error of the best, and preferred to it")
     return {"engine_trials": engine.trials_}
 
 

@@ -22,7 +22,7 @@ as wrong as it likes, lists only get longer.
 
 from duelrank.shortlists._calibration import rows_needed
 
-# For the rooms that save, report and rank models.
+# For the rooms that save, report, rank and evaluate models.
 from duelrank.shortlists._inside import n_labels_together as n_labels_together
 from duelrank.shortlists._inside import shortlister_inside as shortlister_inside
 from duelrank.shortlists._measures import (
@@ -32,6 +32,7 @@ from duelrank.shortlists._measures import (
     measure_shortlists,
 )
 from duelrank.shortlists._places import PlaceIntervals
+from duelrank.shortlists._rows import hold_out as hold_out
 from duelrank.shortlists._shortlister import RankedLists, Shortlister
 
 __all__ = [

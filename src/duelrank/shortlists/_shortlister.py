@@ -158,6 +158,8 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         With `by` "label" or "cluster": labels with equal numbers are calibrated together.
     groups_ : ndarray or None
         With `by` "group": the groups.
+    settings_ : dict of str to bool
+        What the calibration was made for: "allow_empty", "randomize", "several" coverages.
     n_features_in_, feature_names_in_
         Those of `estimator_`, if it has them.
 
@@ -475,6 +477,9 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             and len(sizes) == 1
             and all(_is_calibration(scores, begins) for scores, begins in made)
             and self.score_ in SCORES[1:]
+            and isinstance(self.settings_, dict)
+            and sorted(self.settings_) == ["allow_empty", "randomize", "several"]
+            and all(type(value) is bool for value in self.settings_.values())
         )
         if fits and self.label_groups_ is not None:
             groups, n_groups = self.label_groups_, sizes.pop() - 1

@@ -11,9 +11,13 @@ and dataframes as well), and `write_rankings` ranks block after block into Parqu
 
 from __future__ import annotations
 
-# For other rooms: labelled rows in blocks, passes over them, and predictions block by block.
+# For other rooms: labelled rows in blocks, their digests, passes over them, and predictions block
+# by block.
 from duelrank.blocks._census import Census as Census
-from duelrank.blocks._census import projection as projection
+from duelrank.blocks._digest import Digests as Digests
+from duelrank.blocks._digest import digest_in_order as digest_in_order
+from duelrank.blocks._digest import digests_of_labels as digests_of_labels
+from duelrank.blocks._digest import row_digests as row_digests
 from duelrank.blocks._kernels import Columns as Columns
 from duelrank.blocks._kernels import add_up as add_up
 from duelrank.blocks._labeled import LabeledBlocks as LabeledBlocks

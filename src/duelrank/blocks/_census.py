@@ -13,12 +13,12 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from duelrank._batches import batches
 from duelrank._sklearn import check_sample_weight
 from duelrank._threads import one_blas_thread
+from duelrank.blocks._digest import Digests, digests_of_labels, row_digests
 from duelrank.blocks._kernels import Columns
 from duelrank.rankings import refuse_missing
 
 Floats = NDArray[np.floating]
 
-SEED = 20200101
 ROWS_AT_ONCE = 2048  # for sums in double precision, which need a copy of their rows
 
 
@@ -40,9 +40,8 @@ class Census:
         Number of rows of positive weight of every label.
     weights : ndarray of shape (K,)
         How much they weigh together.
-    projected : ndarray of shape (K,)
-        Weighted sum of every label's rows, projected on one number: it tells whether labels and
-        points belong together.
+    digests : ndarray of uint64, of shape (K,)
+        Sum of the digests of every label's rows; see `row_digests`.
     mean, deviations : ndarrays of shape (n_features,)
         Weighted mean of the features, and weighted sum of the squared deviations from it.
     """
@@ -53,7 +52,7 @@ class Census:
     labels: NDArray[Any]
     counts: NDArray[np.intp]
     weights: Floats
-    projected: Floats
+    digests: Digests
     mean: Floats
     deviations: Floats
 
@@ -88,8 +87,6 @@ def count_block(number: int, columns: Columns) -> Census:
     if not seen.all():
         points, codes, weights = points[seen], codes[seen], weights[seen]
     mean, deviations = _moments(points, weights)
-    with one_blas_thread():
-        projected = points @ projection(points.shape[1])
     return Census(
         head,
         points.dtype,
@@ -97,7 +94,7 @@ def count_block(number: int, columns: Columns) -> Census:
         names,
         np.bincount(codes, minlength=len(names)),
         np.bincount(codes, weights, minlength=len(names)).astype(np.float64),
-        np.bincount(codes, weights * projected, minlength=len(names)).astype(np.float64),
+        digests_of_labels(row_digests(points, weights), codes, len(names)),
         mean,
         deviations,
     )
@@ -113,12 +110,12 @@ def merge_censuses(parts: list[Census]) -> Census:
         return replace(total, n_rows=sum(part.n_rows for part in parts))
     labels = np.unique(np.concatenate([part.labels for part in seen]))
     counts = np.zeros(len(labels), dtype=np.intp)
-    weights, projected = np.zeros(len(labels)), np.zeros(len(labels))
+    weights, digests = np.zeros(len(labels)), np.zeros(len(labels), dtype=np.uint64)
     for part in seen:
         place = np.searchsorted(labels, part.labels)
         counts[place] += part.counts
         weights[place] += part.weights
-        projected[place] += part.projected
+        digests[place] += part.digests
     mean, deviations = _merged_moments(seen)
     return Census(
         total.head,
@@ -127,7 +124,7 @@ def merge_censuses(parts: list[Census]) -> Census:
         labels,
         counts,
         weights,
-        projected,
+        digests,
         mean,
         deviations,
     )
@@ -148,11 +145,6 @@ def check_labels(y: Any) -> NDArray[Any]:
     if labels.dtype.kind == "f" and np.any(labels != np.floor(labels)):
         raise ValueError("y must hold class labels, got numbers that are not whole.")
     return labels
-
-
-def projection(n_features: int) -> Floats:
-    """Return the direction, always the same, in which points are projected on one number."""
-    return np.random.default_rng(SEED).choice(np.array([-1.0, 1.0]), n_features)
 
 
 def _unfit_columns(frame: Any) -> list[Any]:

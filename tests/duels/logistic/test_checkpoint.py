@@ -163,10 +163,28 @@ def changed_labels(X, y):
     return X, other
 
 
+def permuted_within_labels(X, y):
+    """Return rows of which no label has other means or scales: a feature changes its rows."""
+    rng, other = np.random.default_rng(0), X.copy()
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        other[rows, 30] = X[rng.permutation(rows), 30]
+    return other, y
+
+
+def one_number_changed(X, y):
+    other = X.copy()
+    other[100, 20] = np.nextafter(X[100, 20], 99)
+    return other, y
+
+
 @pytest.mark.parametrize(
     ("change", "options"),
     [
         (lambda X, y: (2 * X, y), {}),
+        (permuted_within_labels, {}),
+        (one_number_changed, {}),
+        (lambda X, y: (np.hstack([X, np.zeros((len(X), 1))]), y), {}),
         (lambda X, y: (X + 1, y), {}),
         (lambda X, y: (X[:, ::-1], y), {}),
         (lambda X, y: (X[:, :60], y), {}),
@@ -251,19 +269,99 @@ def test_a_folder_that_is_missing_is_missed_at_once(iris, steps, tmp_path):
     assert steps.done == 0
 
 
-def test_a_file_that_cannot_be_written_leaves_the_last_one(data, steps, file, monkeypatch):
+def test_a_file_that_cannot_be_written_costs_a_warning(data, steps, file, monkeypatch):
     interrupt(steps, 3, data, "memory", checkpoint=file, checkpoint_every=1)
     written = file.read_bytes()
 
     def full(target, **arrays):
         target.write(b"some of it")
+        assert file.read_bytes() == written  # the last one stays
         raise OSError("No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.warns(RuntimeWarning, match=r"fit\.npz cannot be written: No space left") as caught:
+        resumed = fit(data, "memory", checkpoint=file, checkpoint_every=1, tol=1e-10)
+    assert resumed.converged_.all()
+    assert len(caught) == 1  # however often it was tried
+    assert not file.exists()  # removed, as the fit has converged
+
+
+def test_a_file_that_cannot_be_removed_costs_a_warning(data, steps, file, monkeypatch):
+    interrupt(steps, 3, data, "memory", checkpoint=file, checkpoint_every=1)
+
+    def denied(path, missing_ok=False):
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(Path, "unlink", denied)
+    with pytest.warns(RuntimeWarning, match=r"fit\.npz cannot be removed: Operation not permitted"):
+        assert fit(data, "memory", checkpoint=file).converged_.all()
+
+
+def with_checksum(arrays):
+    return arrays | {"checksum": _checkpoint._checksum(arrays)}
+
+
+def altered(name, number):
+    """Return a change of one number of an array."""
+
+    def change(saved):
+        values = saved[name].copy()
+        values.flat[values.size // 2] = number
+        return saved | {name: values}
+
+    return change
+
+
+ALTERATIONS = {
+    "coefficient": altered("coef", np.nan),
+    "intercept": altered("intercept", np.inf),
+    "decrement": altered("decrement", 0.0),
+    "solved": altered("solved", True),
+    "progress": altered("progress", 1),
+    "shape": lambda saved: saved | {"coef": saved["coef"][:-1]},
+    "dtype": lambda saved: saved | {"n_iter": saved["n_iter"].astype(float)},
+    "parameters": lambda saved: saved | {"parameters": np.array("{")},
+    "more": lambda saved: saved | {"other": np.zeros(3)},
+}
+
+
+@pytest.mark.parametrize("change", list(ALTERATIONS.values()), ids=list(ALTERATIONS))
+def test_files_that_were_altered_are_refused(data, steps, file, change):
+    interrupt(steps, 3, data, "memory", checkpoint=file, checkpoint_every=1)
+    np.savez(file, **change(contents(file)))
+    with pytest.raises(ValueError, match=r"checkpoint names a file that .* altered, .*fit\.npz"):
         fit(data, "memory", checkpoint=file)
-    assert file.read_bytes() == written
-    assert [path.name for path in file.parent.iterdir()] == ["fit.npz"]
+    assert steps.done == 0
+
+
+@pytest.mark.parametrize("name", ["coef", "decrement", "checksum", "label_digests", "progress"])
+def test_files_without_an_array_are_refused(data, steps, file, name):
+    interrupt(steps, 3, data, "memory", checkpoint=file, checkpoint_every=1)
+    saved = contents(file)
+    del saved[name]
+    np.savez(file, **(saved if name == "checksum" else with_checksum(saved)))
+    with pytest.raises(ValueError, match=r"checkpoint names a file that .* altered, .*fit\.npz"):
+        fit(data, "memory", checkpoint=file)
+
+
+IMPOSSIBLE = {
+    "coefficient": altered("coef", np.nan),
+    "intercept": altered("intercept", np.inf),
+    "decrement": altered("decrement", -1.0),
+    "unknown decrement": altered("decrement", np.nan),
+    "shape": lambda saved: saved | {"coef": saved["coef"][:-1]},
+    "by rows": lambda saved: saved | {"by_rows": np.ones(3, dtype=bool)},
+    "done": lambda saved: saved | {"done": saved["done"][:-1]},
+    "dtype": lambda saved: saved | {"n_iter": saved["n_iter"].astype(float)},
+}
+
+
+@pytest.mark.parametrize("change", list(IMPOSSIBLE.values()), ids=list(IMPOSSIBLE))
+def test_files_with_impossible_numbers_are_refused(data, steps, file, change):
+    interrupt(steps, 3, data, "memory", checkpoint=file, checkpoint_every=1)
+    np.savez(file, **with_checksum(change(contents(file))))
+    with pytest.raises(ValueError, match=r"checkpoint must name .*fit\.npz holds numbers that no"):
+        fit(data, "memory", checkpoint=file)
 
 
 def test_rounding_makes_no_other_fit(data, steps, file):
@@ -343,23 +441,20 @@ def test_models_with_a_checkpoint_are_saved(iris, file, kind, tmp_path):
     np.testing.assert_array_equal(loaded.predict_order(X), ranker.predict_order(X))
 
 
-# A file of version 0.1.0, written after two iterations
+# A file of version 0.1.0, written after two iterations: it does not tell which rows it is of
 
 
-def test_files_of_older_versions_go_on(tmp_path):
+def test_files_of_older_versions_are_refused(tmp_path):
     old = Path(__file__).parent / "written_by_0_1" / "fit.npz"
     copied = Path(shutil.copy(old, tmp_path / "fit.npz"))
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3
     X = rng.normal(size=(90, 4)) + np.eye(3, 4)[y]
-    begun = contents(old)["n_iter"]
-    assert begun.min() == 2
-    resumed = LogisticDuels(checkpoint=copied).fit(X, y, 3)
-    assert np.all(resumed.n_iter_ > begun)
-    assert not copied.exists()
-    whole = LogisticDuels().fit(X, y, 3)
-    assert np.all(resumed.n_iter_ <= whole.n_iter_ + 1)
-    np.testing.assert_allclose(resumed.coef_, whole.coef_, **CLOSE)
-    shutil.copy(old, copied)
-    with pytest.raises(ValueError, match=r"the file of another fit, .* with other C"):
-        LogisticDuels(2.0, checkpoint=copied).fit(X, y, 3)
+    with pytest.raises(ValueError, match=r"checkpoint names a file that another version has"):
+        LogisticDuels(checkpoint=copied).fit(X, y, 3)
+    assert copied.read_bytes() == old.read_bytes()
+
+
+def test_strengths_that_are_rounded_otherwise_are_the_same(data, steps, file):
+    interrupt(steps, 3, data, "memory", C="scale", checkpoint=file, checkpoint_every=1)
+    assert fit(data, "other blocks", C="scale", checkpoint=file).converged_.all()

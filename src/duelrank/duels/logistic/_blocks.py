@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duelrank._threads import Threads
-from duelrank.blocks import Columns, LabeledBlocks
+from duelrank.blocks import Columns, Digests, LabeledBlocks
 from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._checkpoint import Checkpoint, fingerprint_of
@@ -43,7 +43,7 @@ class LabelCounts(NamedTuple):
 
     rows: NDArray[np.intp]
     weights: Floats
-    means: Floats
+    digests: Digests
 
     @classmethod
     def of(cls, blocks: LabeledBlocks) -> LabelCounts:
@@ -51,10 +51,10 @@ class LabelCounts(NamedTuple):
         census, n_classes = blocks.census, len(blocks.classes)
         codes = np.searchsorted(blocks.classes, census.labels)
         rows = np.zeros(n_classes, dtype=np.intp)
-        weights, means = np.zeros(n_classes), np.zeros(n_classes)
+        weights, digests = np.zeros(n_classes), np.zeros(n_classes, dtype=np.uint64)
         rows[codes], weights[codes] = census.counts, census.weights
-        means[codes] = census.projected / np.maximum(census.weights, np.finfo(np.float64).tiny)
-        return cls(rows, weights, means)
+        digests[codes] = census.digests
+        return cls(rows, weights, digests)
 
 
 def fit_blocks(
@@ -84,7 +84,7 @@ def fit_blocks(
     objective = Objective.from_census(census, labels.weights, coding.dtype, settings)
     n_features = len(census.mean)
     fitted = FittedDuels.unsolved(objective.sides, n_features, coding.dtype)
-    checkpoint = Checkpoint(fitted, settings, lambda: fingerprint_of(objective, labels.means))
+    checkpoint = Checkpoint(fitted, settings, lambda: fingerprint_of(objective, labels.digests))
     ranges = label_ranges(
         labels.rows,
         len(objective.scaling.penalty),

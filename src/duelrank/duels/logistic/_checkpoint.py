@@ -2,14 +2,18 @@
 
 The file is a NumPy archive. It holds coefficients and intercepts of X as it was given, so that a
 fit may go on with other blocks, on another machine, or with another tolerance. It also holds a
-fingerprint of the data and the parameters, by which a fit recognises its own file.
+fingerprint of the data and the parameters, by which a fit recognises its own file, and a checksum
+of everything in it. Both find mistakes and damage; they do not protect from whoever can write them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duelrank._files import replacing
-from duelrank._pairs import pairs
-from duelrank.blocks import projection
+from duelrank.blocks import Digests
 from duelrank.duels.logistic._assembly import Objective
-from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._newton import State
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import Settings
@@ -31,6 +33,9 @@ from duelrank.duels.logistic._table import RowTable
 # After a file was written, the next one has to wait this many times as long as writing took.
 WAIT_PER_WRITING = 20
 SHORT_WRITING = 0.2  # seconds; writing that is not longer costs no wait
+# What a file holds besides the fingerprint and what is known of the duels.
+OF_PROGRESS = {"duels": "i", "done": "bi", "progress": "i"}
+CHECKSUM = "checksum"
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -65,6 +70,7 @@ class Checkpoint:
         self.fingerprint = {} if self.path is None else fingerprint()
         self.steps = 0
         self.written = self.writing = 0.0  # when it was written, and how long that took
+        self.failed = False
         self.saved: Arrays = {}
         if self.path is not None and self.path.exists():
             self.saved = _read(self.path)
@@ -108,7 +114,10 @@ class Checkpoint:
         if self.path is None:
             return
         if np.all(self.fitted.decrement <= self.tol):
-            self.path.unlink(missing_ok=True)
+            try:
+                self.path.unlink(missing_ok=True)
+            except OSError as error:
+                self._warn(f"cannot be removed: {error}")
         else:
             self._write_solved()
 
@@ -123,44 +132,86 @@ class Checkpoint:
         self._write(duels=nothing, done=nothing, progress=np.zeros(3, dtype=np.intp))
 
     def _write(self, **current: NDArray[Any]) -> None:
+        """Write the file; a fit that cannot write it goes on without."""
         assert self.path is not None
         arrays = {**self.fingerprint, **vars(self.fitted), **current}
         started = time.monotonic()
-        with replacing(self.path) as partial, partial.open("wb") as file:
-            np.savez(file, **arrays)
+        try:
+            arrays[CHECKSUM] = _checksum(arrays)
+            with replacing(self.path) as partial, partial.open("wb") as file:
+                np.savez(file, **arrays)
+        except OSError as error:
+            self._warn(f"cannot be written: {error}")
         self.written = time.monotonic()
         taken = self.written - started
         self.writing = taken if taken > SHORT_WRITING else 0.0
 
+    def _warn(self, trouble: str) -> None:
+        """Say once that there is trouble with the file."""
+        if not self.failed:
+            message = f"the checkpoint {self.path} {trouble}. The fit goes on without it."
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        self.failed = True
+
     def _check(self, takes_rows: bool) -> None:
+        """Raise unless the file is that of this fit, and is whole."""
         by_rows = np.any(self.saved.get("by_rows", False))
         if by_rows and not takes_rows:
             raise ValueError(
                 f"checkpoint names the file of a fit of rows in memory, {self.path}; a fit of "
                 "blocks cannot go on with it."
             )
+        if not self._is_unaltered():
+            raise ValueError(
+                "checkpoint names a file that another version has written or that was altered, "
+                f"{self.path}; remove it or name another."
+            )
         for name, value in self.fingerprint.items():
             if name == "row_order" and not by_rows:
                 continue
-            saved = self.saved.get(name, np.zeros(0))
-            same = saved.shape == value.shape
-            if same and value.dtype.kind == "f":
-                same = np.allclose(saved, value, rtol=1e-5, atol=1e-4)
-            elif same:
-                same = np.array_equal(saved, value)
-            if not same:
-                what = "rows, or rows in another order" if name == "row_order" else "data"
-                if name == "parameters" and saved.dtype.kind == "U":
-                    theirs, ours = json.loads(str(saved)), json.loads(str(value))
-                    what = " and ".join(key for key in ours if ours[key] != theirs.get(key))
+            other = _difference(name, self.saved[name], value)
+            if other:
                 raise ValueError(
-                    f"checkpoint names the file of another fit, {self.path}, with other {what}; "
+                    f"checkpoint names the file of another fit, {self.path}, with other {other}; "
                     "remove it or name another."
                 )
+        if not self._fits_together():
+            raise ValueError(
+                f"checkpoint must name a file written by a fit; {self.path} holds numbers that no "
+                "fit has."
+            )
+
+    def _is_unaltered(self) -> bool:
+        """Tell whether the file holds what a fit writes, and nothing was altered since."""
+        expected = {*self.fingerprint, *vars(self.fitted), *OF_PROGRESS, CHECKSUM}
+        # Whether a fit knows the order of its rows depends on where they are.
+        return {*self.saved, "row_order"} == {*expected, "row_order"} and self.saved[
+            CHECKSUM
+        ].tolist() == _checksum(self.saved).tolist()
+
+    def _fits_together(self) -> bool:
+        """Tell whether the arrays of the file have the right shapes and possible numbers."""
+        saved, fitted = self.saved, self.fitted
+        kinds = {name: values.dtype.kind for name, values in vars(fitted).items()} | OF_PROGRESS
+        if not all(saved[name].dtype.kind in kind for name, kind in kinds.items()):
+            return False
+        n_duels = len(fitted.solved)
+        n_kept = np.count_nonzero(saved["by_rows"])
+        shapes = dict.fromkeys(vars(fitted), (n_duels,)) | {
+            "coef": (n_duels - n_kept, fitted.coef.shape[1]),
+            "row_coef": saved["row_coef"].shape if n_kept else fitted.row_coef.shape,
+            "done": saved["duels"].shape,
+            "progress": (3,),
+        }
+        return (
+            all(saved[name].shape == shape for name, shape in shapes.items())
+            and all(np.isfinite(saved[name]).all() for name in ("coef", "row_coef", "intercept"))
+            and bool(np.all(saved["decrement"] >= 0))
+        )
 
 
 def fingerprint_of(
-    objective: Objective, label_means: Floats, row_order: Floats | None = None
+    objective: Objective, label_digests: Digests, row_order: Digests | None = None
 ) -> Arrays:
     """Return what tells one fit from another: parameters, labels and features.
 
@@ -168,35 +219,55 @@ def fingerprint_of(
     ----------
     objective : Objective
         What is minimised.
-    label_means : ndarray of shape (K,)
-        Means of the labels' rows, projected; see `duelrank.blocks.projection`.
+    label_digests : ndarray of uint64, of shape (K,)
+        Digests of the labels' rows; see `duelrank.blocks.row_digests`. With rankings, a row belongs
+        to the label that is first in it.
     row_order : ndarray of shape (1,), default=None
         A number that depends on the order of the rows as well, if that matters.
     """
     scaling, class_weight = objective.scaling, objective.class_weights.given
-    n_classes = len(label_means)
-    first, second = pairs(n_classes)
-    sides = objective.sides
-    won = np.bincount(first, sides[0], n_classes) + np.bincount(second, sides[1], n_classes)
     by_code = class_weight
     if isinstance(class_weight, dict):
-        by_code = sorted((int(code), float(weight)) for code, weight in class_weight.items())
+        by_code = sorted([int(code), float(weight)] for code, weight in class_weight.items())
     parameters = {
         "C": float(objective.C),
         "fit_intercept": bool(scaling.fit_intercept),
         "class_weight": by_code,
     }
-    direction = projection(len(scaling.scale))
-    spread = np.sqrt(direction**2 @ scaling.scale**2)
-    in_order = {} if row_order is None else {"row_order": row_order / spread}
+    in_order = {} if row_order is None else {"row_order": row_order}
     return {
         "parameters": np.array(json.dumps(parameters)),
-        "label_weights": won,
-        "feature_scales": np.log(scaling.scale),
-        "feature_means": scaling.mean / scaling.scale,
-        "label_means": (label_means - direction @ scaling.mean) / spread,
+        "n_features": np.array(len(scaling.scale)),
+        "label_digests": label_digests,
         **in_order,
     }
+
+
+def _difference(name: str, theirs: NDArray[Any], ours: NDArray[Any]) -> str:
+    """Say what differs in a part of two fingerprints; nothing if they are the same."""
+    if np.array_equal(theirs, ours):
+        return ""
+    if name == "parameters" and theirs.dtype.kind == "U":
+        then, now = json.loads(str(theirs)), json.loads(str(ours))
+        return " and ".join(key for key in now if not _is_same(then.get(key), now[key]))
+    return "rows, or rows in another order" if name == "row_order" else "data"
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    # C may depend on sums over the rows, which are rounded otherwise in other blocks.
+    if isinstance(value, float) and isinstance(other, float):
+        return math.isclose(value, other, rel_tol=1e-9)
+    return bool(value == other)
+
+
+def _checksum(arrays: Arrays) -> NDArray[Any]:
+    """Return a checksum of all arrays of a file but itself."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(set(arrays) - {CHECKSUM}):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {arrays[name].shape};".encode())
+        digest.update(array.data.cast("B") if array.size else b"")
+    return np.array(digest.hexdigest())
 
 
 def _check_path(path: str | os.PathLike[str] | None) -> Path | None:

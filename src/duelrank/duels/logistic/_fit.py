@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duelrank._threads import Threads
-from duelrank.blocks import projection
+from duelrank.blocks import digest_in_order, digests_of_labels, row_digests
 from duelrank.duels._sides import first_labels
 from duelrank.duels.logistic._anchor import Anchor
 from duelrank.duels.logistic._assembly import Assembly, Objective
@@ -195,15 +195,8 @@ def solve_tiles(
 
 
 def _fingerprint(rows: TrainingRows, objective: Objective) -> Arrays:
-    """Return what tells a fit of these rows from others.
-
-    Labels have the means of their projected rows, with rankings of the rows they are first in.
-    """
-    X, feedback = rows.X, rows.feedback
-    share = np.ones(X.shape[0]) if rows.weights is None else rows.weights
-    codes = first_labels(feedback)
-    projected = X @ projection(X.shape[1])
-    sums = np.bincount(codes, share * projected, minlength=rows.n_classes)
-    total = np.bincount(codes, share, minlength=rows.n_classes)
-    means = sums / np.maximum(total, np.finfo(np.float64).tiny)
-    return fingerprint_of(objective, means, np.atleast_1d(projected @ projection(len(projected))))
+    """Return what tells a fit of these rows from others."""
+    ranks = rows.feedback if rows.feedback.ndim == 2 else None
+    digests = row_digests(rows.X, rows.weights, ranks)
+    of_labels = digests_of_labels(digests, first_labels(rows.feedback), rows.n_classes)
+    return fingerprint_of(objective, of_labels, digest_in_order(digests))

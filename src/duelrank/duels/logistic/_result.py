@@ -95,12 +95,9 @@ class FittedDuels:
             getattr(self, name)[duels] = getattr(some, name)
 
     def restore(self, saved: dict[str, NDArray[Any]]) -> None:
-        """Take over what a file holds; files of version 0.2 know of no duels kept by rows."""
-        n_duels = len(self.solved)
-        before = {"by_rows": np.zeros(n_duels, dtype=bool), "row_coef": self.row_coef[:0, :0]}
+        """Take over what a file holds."""
         for name, values in vars(self).items():
-            found = saved[name] if name in saved else before[name]
-            setattr(self, name, found.astype(values.dtype, copy=False))
+            setattr(self, name, saved[name].astype(values.dtype, copy=False))
 
     def places(self, duels: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return where the coefficients of some duels are that are not kept by rows."""

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+PARTIAL = ".partial"
 
 
 @contextmanager
@@ -18,7 +27,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ----------
     path : path
         The file to write. An old file stays until the new one is complete, and stays for good if
-        something interrupts the writing.
+        something interrupts the writing. What an earlier process could not remove, because it was
+        killed, is removed.
 
     Yields
     ------
@@ -32,16 +42,54 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise IsADirectoryError(f"{path} is a folder.")
         yield target
         return
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    _remove_abandoned(target)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
         # The file is created here, so that its mode is the usual one of a new file.
         partial.touch(exist_ok=False)
         if target.exists():
             shutil.copymode(target, partial)
-        yield partial
+        with partial.open("r+b") as lock:
+            _try_lock(lock)
+            yield partial
         with partial.open("r+b") as file:
             os.fsync(file.fileno())
         os.replace(partial, target)
+        _sync_folder(target.parent)
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove what a process that was killed has left behind while it wrote the same file.
+
+    Files that are still being written are locked.
+    """
+    if fcntl is None:
+        return
+    for left in target.parent.glob(f".{glob.escape(target.name)}.????????{PARTIAL}"):
+        with suppress(OSError), left.open("r+b") as file:
+            if _try_lock(file):
+                left.unlink()
+
+
+def _try_lock(file: IO[bytes]) -> bool:
+    """Lock a file, for as long as it is open in this process; tell whether nobody else has."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # locked, or on a file system without locks
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the new name of a file survive a loss of power, where folders can be synchronised."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

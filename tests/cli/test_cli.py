@@ -253,6 +253,30 @@ def test_a_reader_that_goes_away_is_no_error(model, flowers):
     assert process.returncode == 141
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["fit", "--help"], ["info"]])
+def test_readers_go_away_from_every_command(model, arguments):
+    arguments = [*arguments, *([model] if arguments == ["info"] else [])]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "duelrank", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    _, errors = process.communicate()
+    assert errors == b""
+    assert process.returncode == 141
+
+
+def test_labels_of_any_length_are_cut_in_messages(tmp_path):
+    long = "x" * 100_000
+    (tmp_path / "a.csv").write_text(f"a,y\n1,{long}\n2,{long}\n")
+    told = run("fit", tmp_path / "a.csv", "--target", "y", "-o", tmp_path / "m.skops").stderr
+    assert "'y' holds the single label 'xxx" in told
+    assert "ranking needs two." in told
+    assert len(told) < 1500
+
+
 @pytest.mark.skipif(not COMMAND.exists(), reason="the package is not installed")
 @pytest.mark.skipif(os.name != "posix", reason="needs a terminal")
 def test_progress_on_a_terminal_only(flowers, tmp_path):

@@ -79,3 +79,14 @@ def test_a_table_of_dates_in_python():
     since = (np.datetime64("1990-01-01") - np.datetime64("1970-01-01")).astype(int) + days
     numbers = pa.table({"day": since.astype(float)})
     np.testing.assert_array_equal(model.decision_function(numbers), expected)
+
+
+@pytest.mark.parametrize("kind", [lambda dates: dates, lambda dates: dates.astype(object)])
+def test_dates_that_would_wrap_around_are_refused(kind):
+    far = np.array([["2024-01-01"], ["300000000-01-01"], ["NaT"]], dtype="datetime64[s]")
+    cells = kind(far)
+    if cells.dtype == object:
+        cells[:, 0] = list(far[:, 0])  # as scalars of numpy
+    with pytest.raises(ValueError, match=r"must hold dates such as .*, but row 1 \(from 0\)"):
+        DateFeatures().fit_transform(cells)
+    assert DateFeatures().fit_transform(cells[::2])[0, 0] == 19723

@@ -69,6 +69,27 @@ def test_stray_texts_in_numbers_are_told():
     ]
 
 
+@pytest.mark.parametrize(
+    ("write", "told"),
+    [
+        (lambda i: f"{i}_000", "looks like numbers with underscores; write 1000 for 1_000"),
+        (lambda i: f"{i}_000" if i % 2 else str(i), "looks like numbers with underscores"),
+        (lambda i: str(i).translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")), "other digits"),
+        (lambda i: "1_000" if i == 17 else str(i), "is mostly numbers but holds '1_000'"),
+        (lambda i: "٣" if i == 17 else str(i), "is mostly numbers but holds '٣'"),
+    ],
+)
+def test_numbers_that_only_python_would_read_are_told(write, told):
+    picked = pick(table(age=cells(write)))
+    assert picked.kinds == {"age": "category"}
+    (remark,) = picked.notes
+    assert told in remark
+
+
+def test_codes_with_leading_zeros_are_told_nothing():
+    assert pick(table(age=cells(lambda i: f"00{i % 5}"))).notes == []
+
+
 def test_many_values_are_told():
     words = [f"w{i // 2}" for i in range(400)]
     data = pa.table({"word": words, "y": [str(i % 2) for i in range(400)]})

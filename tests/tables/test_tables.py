@@ -3,7 +3,9 @@
 import gzip
 import io
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -424,6 +426,55 @@ def test_decimals_and_lists_are_no_labels():
         labels("y", pa.chunked_array([[1.0, 0.5]]))
     with pytest.raises(TableError, match="'y' must hold labels"):
         labels("y", pa.chunked_array([[[1], [2]]]))
+
+
+@pytest.mark.parametrize("number", [np.inf, -np.inf, 1e300, 2.0**53 + 2])
+def test_numbers_that_would_become_other_labels_are_refused(number):
+    with pytest.raises(TableError, match=r"'y' must hold labels, but it holds numbers such as"):
+        labels("y", pa.chunked_array([[1.0, number]]))
+    with pytest.raises(TableError, match=r"'y' must hold labels below 2\^63, but it holds 18446"):
+        labels("y", pa.chunked_array([pa.array([1, 2**64 - 1], pa.uint64())]))
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        np.array(["2024-01-01", "300000000-01-01"], dtype="datetime64[s]"),
+        pa.array([19000, 2**31 - 1], pa.int32()).cast(pa.date32()),
+    ],
+)
+def test_moments_that_would_wrap_around_are_refused(moments):
+    table = pa.table({"a": moments})
+    assert kinds_of(table, as_text=False) == {"a": "date"}
+    with pytest.raises(TableError, match=r"'a' must hold dates .* but row 11 \(from 0\) is out of"):
+        features(table, {"a": "date"}, rows_before=10)
+    nanoseconds = np.array(["1970-01-02T12:00:00.000000001"], dtype="datetime64[ns]")
+    assert features(pa.table({"a": nanoseconds}), {"a": "date"})["a"].to_pylist() == [1.5]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes")
+def test_parquet_through_a_pipe(tmp_path):
+    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    pq.write_table(table, tmp_path / "table.parquet")
+    pipe = tmp_path / "pipe.parquet"
+    os.mkfifo(pipe)
+    content = (tmp_path / "table.parquet").read_bytes()
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True)
+    writer.start()
+    with open_table(str(pipe)) as source:
+        assert source.read().equals(table)
+    writer.join(10)
+
+
+def test_many_columns_are_told_apart_at_once(tmp_path):
+    """Counting every name among all others would take hours."""
+    names = [f"c{number}" for number in range(300_000)]
+    (tmp_path / "wide.csv").write_text(",".join([*names, "c7"]) + "\n")
+    with (
+        pytest.raises(TableError, match="more than one column named 'c7'"),
+        open_table(str(tmp_path / "wide.csv")),
+    ):
+        pass
 
 
 def test_rows_without_a_label():

@@ -223,16 +223,16 @@ def by_kind(kinds: Mapping[str, str | None]) -> dict[str, list[str]]:
 
 def listed(names: list[str], width: int = 62) -> str:
     """List names as far as they fit on a line."""
-    shown = [plain(name) for name in names]
+    shown = [plain(name) for name in names[:width]]
     count = len(shown)
-    while count > 1 and len(_with_rest(shown, count)) > width:
+    while count > 1 and len(_with_rest(shown[:count], len(names))) > width:
         count -= 1
-    return _with_rest(shown, count)
+    return _with_rest(shown[:count], len(names))
 
 
-def _with_rest(names: list[str], count: int) -> str:
-    rest = f" and {len(names) - count} more" if count < len(names) else ""
-    return ", ".join(names[:count]) + rest
+def _with_rest(names: list[str], total: int) -> str:
+    rest = f" and {total - len(names)} more" if len(names) < total else ""
+    return ", ".join(names) + rest
 
 
 def _check_labels(training: TrainingData, targets: tuple[str, ...]) -> None:

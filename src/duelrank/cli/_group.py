@@ -13,13 +13,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
 
 import duelrank as package
-from duelrank.cli._terminal import note, plain
+from duelrank.cli._terminal import note, plain, shortened
 
 INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
 AS_BEFORE = "files that were there are as before"
@@ -56,27 +56,47 @@ class OneSentenceGroup(click.Group):
         """Return the commands in the order in which one needs them."""
         return list(self.commands)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the arguments; --help and --version are answered here."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except BrokenPipeError:
+            _write_into_nothing()
+            raise click.exceptions.Exit(READER_GONE) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         with warnings.catch_warnings(), _terminating():
             warnings.simplefilter("default")
             warnings.showwarning = _once()
             try:
-                return super().invoke(ctx)
+                result = super().invoke(ctx)
+                sys.stdout.flush()
+                return result
             except BrokenPipeError:
-                # Nobody reads the output any more: let the interpreter flush it into nothing.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                _write_into_nothing()
                 ctx.exit(READER_GONE)
             except KeyboardInterrupt as interrupt:
                 if isinstance(interrupt, Termination):
                     raise Terminated(f"terminated; {AS_BEFORE}.") from interrupt
                 raise Interrupted(f"interrupted; {AS_BEFORE}.") from interrupt
-            except (click.ClickException, click.exceptions.Exit, click.Abort):
+            except click.ClickException as error:
+                vars(error)["message"] = shortened(error.message)
+                raise
+            except (click.exceptions.Exit, click.Abort):
                 raise
             except Exception as error:
                 if ctx.params.get("debug"):
                     raise
                 raise Failure(_sentence(error)) from error
+
+
+def _write_into_nothing() -> None:
+    """Let the interpreter flush its output into nothing, if nobody reads it any more."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # in tests, streams need not be files
+            os.dup2(nothing, stream.fileno())
 
 
 @contextmanager
@@ -107,9 +127,11 @@ def _sentence(error: BaseException) -> str:
         return f"{named}{error.strerror.lower()}."
     lines = str(error).strip().splitlines()
     if isinstance(error, EXPECTED):
-        return plain(lines[0] if lines else type(error).__name__)
+        return plain(shortened(lines[0] if lines else type(error).__name__))
     what = f"{type(error).__name__}: {lines[0].rstrip('.')}" if lines else type(error).__name__
-    return plain(f"{what}; run with --debug for the traceback (duelrank --debug COMMAND).")
+    return plain(
+        f"{shortened(what)}; run with --debug for the traceback (duelrank --debug COMMAND)."
+    )
 
 
 def _once() -> Any:

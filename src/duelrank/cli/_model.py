@@ -40,21 +40,24 @@ class Model:
 
         known = list(self.description.columns)
         targets = [*self.description.targets, *self.description.shown]
-        missing = [name for name in [*known, *wanted] if name not in source.columns]
+        there = set(source.columns)
+        missing = [name for name in [*known, *wanted] if name not in there]
         if missing:
             raise TableError(missing_columns(source, missing))
         if self.takes_texts and len(known) != 1:
             known = [self._text_column(source, wanted)]
         elif not known:  # fitted on arrays
-            known = [name for name in source.columns if name not in {*targets, *wanted}]
+            others = {*targets, *wanted}
+            known = [name for name in source.columns if name not in others]
             expected = getattr(self.model, "n_features_in_", len(known))
             if len(known) != expected:
                 raise TableError(
                     f"the model takes {expected} columns, but {source.name} has {len(known)}."
                 )
         left_out = self.description.facts.get("left_out")
-        expected_others = {*targets, *(map(str, left_out) if isinstance(left_out, list) else ())}
-        ignored = [n for n in source.columns if n not in {*known, *wanted, *expected_others}]
+        not_taken = map(str, left_out) if isinstance(left_out, list) else ()
+        expected_columns = {*known, *wanted, *targets, *not_taken}
+        ignored = [name for name in source.columns if name not in expected_columns]
         if ignored:
             note(f"not known to the model and ignored: {listed(ignored)}.")
         return known
@@ -126,7 +129,8 @@ class Model:
             )
         else:
             found = {}
-        return {name: (kinds | found)[name] for name in names}
+        kinds |= found
+        return {name: kinds[name] for name in names}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 CONTROL = ("Cc", "Cf", "Cs", "Zl", "Zp")
+LONGEST_MESSAGE = 1000  # characters; names and labels from files may have any number
 
 
 def plain(text: Any) -> str:
@@ -25,9 +26,17 @@ def plain(text: Any) -> str:
     return "".join("\ufffd" if unicodedata.category(c) in CONTROL else c for c in str(text))
 
 
+def shortened(message: str) -> str:
+    """Cut the middle out of a message that nobody could read."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    half = LONGEST_MESSAGE // 2
+    return f"{message[:half]} … {message[-half:]}"
+
+
 def note(message: str) -> None:
     """Write a remark to standard error."""
-    click.echo(f"Note: {plain(message)}", err=True)
+    click.echo(f"Note: {plain(shortened(message))}", err=True)
 
 
 def say(message: str = "") -> None:
@@ -63,7 +72,12 @@ def show(thing: Any) -> None:
     """Write a result to standard output."""
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            # Is called while the error is handled; the command has an exit code of its own.
+            raise BrokenPipeError
+
+    console = Screen(highlight=False, markup=False, emoji=False, soft_wrap=False)
     console.print(thing)
 
 

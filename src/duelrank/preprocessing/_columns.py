@@ -42,7 +42,9 @@ def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
     unknown = [kind for kind in kinds.values() if kind not in KINDS]
     if unknown:
         raise ValueError(f"kinds must be some of {', '.join(KINDS)}; got {unknown[0]!r}.")
-    of_kind = {kind: [name for name in kinds if kinds[name] == kind] for kind in kinds.values()}
+    of_kind: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        of_kind.setdefault(kind, []).append(name)
     others = ("date", "category", "text", "vector")
     dates, categories, texts, vectors = (of_kind.pop(kind, []) for kind in others)
     numbers = [name for name in kinds if kinds[name] in of_kind]

@@ -120,6 +120,13 @@ def _days(dates: Any, column: Any) -> NDArray[np.float64]:
     """Return the days of a column; its name or number is for messages."""
     if isinstance(dates, np.ndarray) and dates.dtype.kind == "M":
         moments = dates[:, 0].astype("datetime64[us]")
+        wrapped = _is_out_of_range(dates[:, 0], moments)
+        if wrapped.any():
+            row = int(wrapped.argmax())
+            raise ValueError(
+                f"column {column!r} must hold dates such as 2024-05-31, but row {row} (from 0) is "
+                "out of range."
+            )
         known = moments.astype(np.int64).astype(np.float64) / (1e6 * SECONDS_A_DAY)
         return np.where(np.isnat(moments), np.nan, known)
     cells = cells_of(dates)
@@ -142,7 +149,10 @@ def _day(cell: Any) -> float:
     if isinstance(cell, str):
         cell = datetime.fromisoformat(cell.strip())
     if isinstance(cell, np.datetime64):
-        cell = cell.astype("datetime64[us]").item()
+        moment = cell.astype("datetime64[us]")
+        if _is_out_of_range(cell, moment):
+            raise ValueError("out of range")
+        cell = moment.item()
     if isinstance(cell, datetime):  # and so is a pandas.Timestamp
         moment = cell if cell.tzinfo else cell.replace(tzinfo=UTC)
         return moment.timestamp() / SECONDS_A_DAY
@@ -152,3 +162,11 @@ def _day(cell: Any) -> float:
     if not isfinite(day):
         raise ValueError("no day")
     return day
+
+
+def _is_out_of_range(dates: Any, moments: Any) -> Any:
+    """Tell which dates are no longer the same in microseconds: numpy lets them wrap around."""
+    unit = np.datetime_data(dates.dtype)[0]
+    if unit in ("ns", "ps", "fs", "as"):  # their range is smaller
+        return np.zeros(np.shape(dates), dtype=bool)
+    return (moments.astype(dates.dtype) != dates) & ~np.isnat(dates)

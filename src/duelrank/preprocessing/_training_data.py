@@ -23,12 +23,15 @@ MANY_VALUES = 100
 FEW_ROWS = 20
 # If this share of its values are numbers, a column was meant to hold numbers.
 MOSTLY_NUMBERS = 0.8
-# How numbers and dates are written elsewhere, and what is said where all values look like that.
-WRITTEN_OTHERWISE = {
-    r"[+-]?\d{1,3}(\.?\d{3})*,\d+": "numbers with a decimal comma; write 199.50 for 199,50",
-    r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?": "numbers with commas; write 1250 for 1,250",
-    r"\d{1,2}([./-])\d{1,2}\1\d{2,4}": "dates; write them as 2024-05-31",
-}
+# How numbers and dates are written elsewhere: what all values look like, what some of them hold,
+# and what is said then.
+WRITTEN_OTHERWISE = (
+    (r"[+-]?\d{1,3}(\.?\d{3})*,\d+", ",", "numbers with a decimal comma; write 199.50 for 199,50"),
+    (r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", ",", "numbers with commas; write 1250 for 1,250"),
+    (r"[+-]?\d[\d_]*(\.\d+)?", "_", "numbers with underscores; write 1000 for 1_000"),
+    (r"\d{1,2}([./-])\d{1,2}\1\d{2,4}", "[./-]", "dates; write them as 2024-05-31"),
+    (r"[+-]?\d[\d.,\u066b\u066c]*", r"(?![0-9])\d", "numbers in other digits; write 0 to 9"),
+)
 # Columns of row numbers: a first column without a name, and the names that pandas writes.
 INDEX_COLUMNS = ("", "__index_level_0__", "Unnamed: 0")
 LABEL_TYPES = {"O": "text", "i": "whole numbers", "b": "true and false"}
@@ -124,9 +127,10 @@ def training_data(
         "categorical": categorical,
         "text": text,
     }
+    there = set(table.column_names)
     for role, names in roles.items():
         for name in names:
-            if name not in table.column_names:
+            if name not in there:
                 raise TableError(f"{role} column {name!r} is not in the table.")
     both = [name for name in text if name in categorical]
     if both:
@@ -152,7 +156,8 @@ def training_data(
     y = labels(targets[0], first_labels(table[targets[0]]))
     _note_labels(y, targets[0], notes)
     choices = None if others is None else _with_picked(others, y, targets[0], shown)
-    candidates = [n for n in table.column_names if n not in {*targets, *shown, *ignore}]
+    no_features = {*targets, *shown, *ignore}
+    candidates = [name for name in table.column_names if name not in no_features]
     table = table.select(candidates)
     kinds = kinds_of(table, as_text=as_text, categorical=categorical, text=text)
     X = features(table, kinds)
@@ -371,13 +376,17 @@ def _strays(values: pa.Array) -> str | None:
 def _written_otherwise(values: pa.Array) -> str | None:
     """Say what values look like if all of them are numbers or dates in another notation."""
     texts = [text.strip() for text in values.to_pylist()]
-    for pattern, advice in WRITTEN_OTHERWISE.items():
-        if texts and all(re.fullmatch(pattern, text) for text in texts):
+    for every, some, advice in WRITTEN_OTHERWISE:
+        is_it = all(re.fullmatch(every, text) for text in texts)
+        if is_it and any(re.search(some, text) for text in texts):
             return advice
     return None
 
 
 def _is_number(text: str) -> bool:
+    """Tell whether a table takes this for a number; Python also takes 1_000 and other digits."""
+    if "_" in text or not text.isascii():
+        return False
     try:
         float(text)
     except ValueError:

@@ -14,7 +14,9 @@ from duelrank.tables._reading import TableError
 
 KINDS = ("number", "boolean", "date", "category", "text", "vector")
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A")
+MISSING_TEXTS = pa.array(MISSING)
 MICROSECONDS_A_DAY = 86_400_000_000
+LARGEST_WHOLE = 2.0**53  # above it, floats are not every whole number any more
 # Text such as 007 is a code: as a number it would become 7.
 LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 # Text has more words than this on average, and more different values than this share. Names of
@@ -111,14 +113,22 @@ def labels(name: str, column: pa.ChunkedArray) -> NDArray[Any]:
     column = _plain(column)
     if pa.types.is_floating(column.type):
         values = column.to_numpy()
-        if not np.all(values == np.round(values)):
-            example = values[values != np.round(values)][0]
-            raise TableError(
-                f"column {name!r} must hold labels, but it holds decimals such as {example}."
-            )
+        whole = values == np.round(values)
+        for wrong, what in ((~whole, "decimals"), (np.abs(values) > LARGEST_WHOLE, "numbers")):
+            if wrong.any():
+                raise TableError(
+                    f"column {name!r} must hold labels, but it holds {what} such as "
+                    f"{values[wrong][0]}."
+                )
         return values.astype(np.int64)
     if pa.types.is_integer(column.type):
-        return column.cast(pa.int64()).to_numpy()
+        try:
+            return column.cast(pa.int64()).to_numpy()
+        except pa.ArrowInvalid as error:
+            raise TableError(
+                f"column {name!r} must hold labels below 2^63, but it holds "
+                f"{pc.max(column).as_py()}."
+            ) from error
     if pa.types.is_boolean(column.type):
         return column.to_numpy()
     if pa.types.is_nested(column.type):
@@ -202,7 +212,9 @@ def _is_number_type(kind: pa.DataType) -> bool:
 
 def _without_missing(column: pa.ChunkedArray) -> pa.ChunkedArray:
     trimmed = pc.utf8_trim_whitespace(column)
-    missing = pc.is_in(trimmed, pa.array(MISSING)).to_numpy()
+    missing = pc.is_in(trimmed, MISSING_TEXTS).to_numpy()
+    if not missing.any():
+        return column
     # Not with if_else, which garbles slices of text in pyarrow 14 to 21.
     return column.take(pa.array(np.arange(len(column)), mask=missing))
 
@@ -227,7 +239,9 @@ def _days(column: pa.ChunkedArray) -> pa.ChunkedArray:
         except pa.ArrowInvalid:  # with a time zone
             moments = column.cast(pa.timestamp("us", "UTC"))
     else:
-        moments = column.cast(pa.timestamp("us"), safe=False)
+        # Nanoseconds are cut. Seconds that are out of range would wrap around.
+        is_finer = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+        moments = column.cast(pa.timestamp("us"), safe=not is_finer)
     return pc.divide(moments.cast(pa.int64()).cast(pa.float64(), safe=False), MICROSECONDS_A_DAY)
 
 
@@ -262,12 +276,13 @@ def _feature(name: str, column: pa.ChunkedArray, kind: str, rows_before: int = 0
         if pa.types.is_string(column.type):
             row = _first_failure(column, cast)
             where = f"row {rows_before + row} (from 0) holds {column[row].as_py()!r}"
+        elif pa.types.is_temporal(column.type):
+            row = _first_failure(column, cast)
+            where = f"row {rows_before + row} (from 0) is out of range"
         raise TableError(f"column {name!r} must hold {wanted}, but {where}.") from error
-    if kind == "number":
-        infinite = pc.fill_null(pc.is_inf(converted), False).to_numpy()
-        if infinite.any():
-            row = int(infinite.argmax())
-            raise TableError(f"column {name!r} holds infinity in row {rows_before + row} (from 0).")
+    if kind == "number" and pc.any(pc.is_inf(converted)).as_py():
+        row = pc.index(pc.is_inf(converted), True).as_py()
+        raise TableError(f"column {name!r} holds infinity in row {rows_before + row} (from 0).")
     return converted
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -116,7 +117,9 @@ def open_table(
         with _naming(name):
             stream = _Peekable(file)
             if stream.head.startswith(PARQUET_MAGIC):
-                content = io.BytesIO(stream.read()) if path == STREAM else path
+                # What comes through a pipe comes once, and Parquet is read from its end.
+                is_file = path != STREAM and Path(path).is_file()
+                content = path if is_file else io.BytesIO(stream.read())
                 source = _parquet(name, content)
             else:
                 is_compressed = path.endswith(COMPRESSED_ENDINGS)
@@ -160,6 +163,11 @@ class _Peekable:
     def __init__(self, file: Any) -> None:
         self._file = file
         self.head: bytes = file.read(HEADER_BYTES)
+        while b"\n" not in self.head and len(self.head) < LONGEST_ROW_BYTES:
+            more = file.read(HEADER_BYTES)
+            if not more:
+                break
+            self.head += more
         self._left = self.head
 
     def read(self, size: int | None = None) -> bytes:
@@ -233,7 +241,7 @@ def _parquet(name: str, content: Any) -> Source:
 
 
 def _check_columns(source: Source) -> None:
-    twice = sorted({name for name in source.columns if source.columns.count(name) > 1})
+    twice = sorted(name for name, times in Counter(source.columns).items() if times > 1)
     if twice:
         raise TableError(f"{source.name} has more than one column named {twice[0]!r}.")
 

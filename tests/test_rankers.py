@@ -16,6 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 from duelrank import (
     DuelRanker,
@@ -59,6 +60,35 @@ def test_free_functions_agree_with_the_methods_through_wrappers(flowers):
     np.testing.assert_array_equal(predict_top(pipeline, X, 2), fitted.predict_top(Xt, 2))
     search = GridSearchCV(pipeline, {"duelranker__ties": ["probability", "index"]}, cv=3).fit(X, y)
     np.testing.assert_array_equal(predict_order(search, X)[:, 0], search.predict(X))
+
+
+def test_log_probabilities_are_there_where_probabilities_are(flowers):
+    X, y = flowers
+    ranker = DuelRanker(random_state=0)
+    pipeline = make_pipeline(StandardScaler(), ranker).fit(X, y)
+    np.testing.assert_array_equal(pipeline.predict_log_proba(X), np.log(pipeline.predict_proba(X)))
+    assert hasattr(ranker, "predict_log_proba")
+    assert not hasattr(DuelRanker(SVC()), "predict_log_proba")
+    with pytest.raises(NotFittedError):
+        DuelRanker().predict_log_proba(X)
+
+
+def test_the_logarithm_of_nothing_is_no_warning(flowers):
+    X, y = flowers
+    ranker = DuelRanker(DecisionTreeClassifier(random_state=0), random_state=0).fit(X[50:], y[50:])
+    with np.errstate(divide="raise"):
+        logarithms = ranker.predict_log_proba(X)
+    assert (ranker.predict_proba(X) == 0).any()
+    np.testing.assert_array_equal(np.isneginf(logarithms), ranker.predict_proba(X) == 0)
+
+
+def test_the_number_of_labels_is_an_attribute_of_fitted_rankers(flowers):
+    X, y = flowers
+    ranker = DuelRanker()
+    assert not hasattr(ranker, "n_classes_")
+    assert ranker.fit(X, y).n_classes_ == 3
+    ranks = np.tile([1, 2, 3, 4], (150, 1))
+    assert DuelRanker().fit(X, ranks).n_classes_ == 4
 
 
 def test_two_labels(flowers):

@@ -67,6 +67,12 @@ def label_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
     )
 
 
+def log_probabilities(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithms of probabilities; that of 0 is −inf, without a warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
+
+
 def _scores_pairs(estimator: Any) -> bool:
     """Tell a support vector machine with one score per pair, also inside a pipeline or search."""
     # A frozen estimator does not tell the parameters of the one inside.

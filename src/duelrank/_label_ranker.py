@@ -27,6 +27,12 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     rank_columns_: NDArray[Any]
 
+    @property
+    def n_classes_(self) -> int:
+        """Number of labels."""
+        # Not an attribute of its own: model files of older versions have none.
+        return len(self.classes_)
+
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         raise NotImplementedError
 

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from duelrank._batches import margin_batches
 from duelrank._choices import AGGREGATIONS, TIES
+from duelrank._classifiers import log_probabilities
 from duelrank._label_ranker import LabelRanker
 from duelrank._pairs import beats_from_square, duels_by_labels, n_pairs, square
 from duelrank._parameters import check_choice
@@ -131,6 +132,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
     ----------
     classes_ : ndarray of shape (K,)
         The labels, sorted; columns of ranks, scores and probabilities follow them.
+    n_classes_ : int
+        Number of labels K.
     duels_ : duel engine
         The fitted engine.
     label_order_ : ndarray of int, of shape (K,)
@@ -288,6 +291,22 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             Columns follow `classes_`; strictly decreasing along the ranking.
         """
         return predict_by_blocks("predict_proba", _posteriors, _unchanged, self, X)
+
+    @available_if(_engine_has_probabilities)
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like with n rows, or Dask array or dataframe
+            Query points; of Dask the answer is a Dask array, not yet computed.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n, K)
+            Columns follow `classes_`; −inf where a probability is 0.
+        """
+        return predict_by_blocks("predict_log_proba", _posteriors, _logarithms, self, X)
 
     def tournament(self, X: Any) -> Tournaments:
         """Return the duels behind the rankings, for explanation.
@@ -555,6 +574,10 @@ def _posteriors(ranker: DuelRanker, X: Any) -> NDArray[np.float64]:
 
 def _unchanged(ranker: DuelRanker, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     return probabilities
+
+
+def _logarithms(ranker: DuelRanker, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    return log_probabilities(probabilities)
 
 
 def _weights_by_code(weights: dict[Any, float], classes: NDArray[Any]) -> dict[int, float]:

@@ -10,7 +10,14 @@ import dask  # noqa: E402
 from duelrank import DuelRanker, predict_order, predict_ranks, predict_top  # noqa: E402
 from duelrank.blocks import RowBlocks, predict_by_blocks  # noqa: E402
 
-METHODS = ["predict", "decision_function", "predict_ranks", "predict_order", "predict_proba"]
+METHODS = [
+    "predict",
+    "decision_function",
+    "predict_ranks",
+    "predict_order",
+    "predict_proba",
+    "predict_log_proba",
+]
 
 
 @pytest.fixture(params=[2, 3])

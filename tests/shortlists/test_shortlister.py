@@ -235,6 +235,11 @@ def test_any_classifier_pipeline_or_search():
         has_proba = model is not models[-2]
         assert fitted.score_ == ("probability" if has_proba else "evidence")
         assert hasattr(fitted, "predict_proba") is has_proba
+        assert hasattr(fitted, "predict_log_proba") is has_proba
+        if has_proba:
+            logarithms = fitted.predict_log_proba(X[NEW])
+            np.testing.assert_allclose(np.exp(logarithms), fitted.predict_proba(X[NEW]))
+        assert fitted.n_classes_ == 10
         quality = measure_shortlists(fitted.shortlist_mask(X[NEW]), Y[NEW])
         assert quality.coverage > 0.9
         assert quality.mean_length < 2

@@ -67,6 +67,7 @@ from duelrank import (
 skops_io = pytest.importorskip("skops.io")
 
 from duelrank._files import replacing  # noqa: E402
+from duelrank._sklearn import predictor_inside  # noqa: E402
 from duelrank.duels import WithSquares  # noqa: E402
 from duelrank.losses import kendall_tau  # noqa: E402
 from duelrank.rankings import ranks_from_scores  # noqa: E402
@@ -1183,6 +1184,7 @@ def test_files_of_older_versions_rank_as_they_did(folder, name, tmp_path):
     save(model, tmp_path / "again.skops")
     for same in (model, load(tmp_path / "again.skops")):
         assert np.array_equal(predict_order(same, points), expected[f"{name}_order"])
+        assert predictor_inside(same).n_classes_ == len(same.classes_)
         scores = same.decision_function(points)
         assert scores.dtype == expected[f"{name}_scores"].dtype
         # Not to the last bit: BLAS has other kernels on other processors.

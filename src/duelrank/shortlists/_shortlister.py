@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from duelrank._classifiers import known_labels, label_scores
+from duelrank._classifiers import known_labels, label_scores, log_probabilities
 from duelrank._parameters import check_choice, check_count
 from duelrank._sklearn import as_indexable, input_tags_of, take_rows
 from duelrank.predictions import predict_order, predict_ranks
@@ -148,6 +148,8 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         It ranks the labels.
     classes_ : ndarray of shape (K,)
         The labels.
+    n_classes_ : int
+        Number of labels K.
     coverages_ : ndarray of float
         The coverages asked for.
     score_ : str
@@ -209,6 +211,11 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.longer = longer
         self.randomize = randomize
         self.random_state = random_state
+
+    @property
+    def n_classes_(self) -> int:
+        """Number of labels."""
+        return len(self.classes_)
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Shortlister:
         """Fit the estimator, unless it is frozen, and calibrate the lists.
@@ -449,6 +456,22 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict_proba(X))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix with n rows
+            Query points.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n, K)
+            −inf where a probability is 0.
+        """
+        return log_probabilities(self.predict_proba(X))
 
     def predict_order(self, X: Any) -> NDArray[Any]:
         """Return all labels from most to least probable.

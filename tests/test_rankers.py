@@ -1,4 +1,5 @@
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from duelrank import (
     DuelRanker,
     EstimatorDuels,
+    LogisticDuels,
     StumpDuels,
     predict_order,
     predict_ranks,
@@ -28,6 +30,8 @@ from duelrank import (
 )
 from duelrank._sklearn import as_indexable
 from duelrank.blocks import RowBlocks
+from duelrank.competitors import LabelwiseRanker, MulticlassRanker
+from duelrank.shortlists import PlaceIntervals, Shortlister
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +93,48 @@ def test_the_number_of_labels_is_an_attribute_of_fitted_rankers(flowers):
     assert ranker.fit(X, y).n_classes_ == 3
     ranks = np.tile([1, 2, 3, 4], (150, 1))
     assert DuelRanker().fit(X, ranks).n_classes_ == 4
+
+
+def test_parameters_of_an_engine_that_was_not_passed(flowers):
+    X, y = flowers
+    ranker = DuelRanker()
+    sentence = (
+        "^estimator__C cannot be set while estimator is None; pass what None stands for, "
+        r"DuelRanker\(LogisticDuels\(\)\), to set its parameters\.$"
+    )
+    pipeline = make_pipeline(StandardScaler(), ranker)
+    with pytest.raises(ValueError, match=sentence):
+        ranker.set_params(estimator__C=1, ties="index")
+    assert ranker.ties == "probability"
+    with pytest.raises(ValueError, match=sentence):
+        pipeline.set_params(duelranker__estimator__C=1)
+    with pytest.raises(ValueError, match=sentence):
+        GridSearchCV(pipeline, {"duelranker__estimator__C": [0.1, 1.0]}).fit(X, y)
+    with pytest.raises(ValueError, match=sentence):
+        DuelRanker(LogisticDuels()).set_params(estimator=None, estimator__C=1)
+    both = ranker.set_params(estimator__C=0.5, estimator=LogisticDuels())
+    assert both is ranker
+    assert ranker.estimator.C == 0.5
+    assert ranker.set_params(estimator__C=2.0).estimator.C == 2
+    with pytest.raises(ValueError, match="Invalid parameter 'C' for estimator DuelRanker"):
+        ranker.set_params(C=1)
+
+
+@pytest.mark.parametrize(
+    ("model", "with_default"),
+    [
+        (Shortlister(), "Shortlister(DuelRanker())"),
+        (PlaceIntervals(), "PlaceIntervals(DuelRanker())"),
+        (LabelwiseRanker(), "LabelwiseRanker(Ridge())"),
+        (MulticlassRanker(), "MulticlassRanker(LogisticRegression(max_iter=1000))"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_parameters_of_other_estimators_that_were_not_passed(model, with_default):
+    with pytest.raises(ValueError, match=f"^estimator__x cannot .*{re.escape(with_default)}, to"):
+        model.set_params(estimator__x=1)
+    model = model.set_params(random_state=3, estimator=DuelRanker(), estimator__ties="index")
+    assert (model.random_state, model.estimator.ties) == (3, "index")
 
 
 def test_two_labels(flowers):

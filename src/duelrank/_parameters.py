@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,6 +29,27 @@ def check_dtype(dtype: Any) -> None:
         known = False
     if not known:
         raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}.")
+
+
+def check_parameters_inside(model: Any, params: Mapping[str, Any], default: str) -> None:
+    """Raise if ``set_params`` names parameters of an `estimator` that is None.
+
+    Parameters
+    ----------
+    model : estimator
+        It has a parameter `estimator`.
+    params : mapping
+        The parameters to set, by name.
+    default : str
+        What the estimator None stands for.
+    """
+    inside = [name for name in params if name.startswith("estimator__")]
+    if inside and params.get("estimator", model.estimator) is None:
+        kind = type(model).__name__
+        raise ValueError(
+            f"{inside[0]} cannot be set while estimator is None; pass what None stands for, "
+            f"{kind}({default}), to set its parameters."
+        )
 
 
 def check_positive(name: str, value: Any, *choices: str) -> None:

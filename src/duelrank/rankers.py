@@ -26,7 +26,7 @@ from duelrank._choices import AGGREGATIONS, TIES
 from duelrank._classifiers import log_probabilities
 from duelrank._label_ranker import LabelRanker
 from duelrank._pairs import beats_from_square, duels_by_labels, n_pairs, square
-from duelrank._parameters import check_choice
+from duelrank._parameters import check_choice, check_parameters_inside
 from duelrank._sklearn import (
     CallbackSupportMixin,
     as_indexable,
@@ -378,6 +378,24 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             won.append(wins)
             probabilities.append(chances)
         return np.concatenate(won), np.concatenate(probabilities)
+
+    def set_params(self, **params: Any) -> DuelRanker:
+        """Set parameters of this estimator and of what is inside.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name; ``estimator__`` and a name is a parameter of `estimator`, which must not
+            be None for that.
+
+        Returns
+        -------
+        self : DuelRanker
+            The estimator.
+        """
+        check_parameters_inside(self, params, "LogisticDuels()")
+        super().set_params(**params)
+        return self
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata to the duels."""

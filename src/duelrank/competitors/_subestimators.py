@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from duelrank._parameters import check_parameters_inside
 from duelrank._sklearn import as_indexable, is_parameter, weight_argument
 from duelrank.competitors._competitor import Competitor
 
@@ -25,6 +26,24 @@ class CompetitorOverEstimator(Competitor):
 
     def _inner(self) -> Any:
         raise NotImplementedError
+
+    def set_params(self, **params: Any) -> CompetitorOverEstimator:
+        """Set parameters of this estimator and of what is inside.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name; ``estimator__`` and a name is a parameter of `estimator`, which must not
+            be None for that.
+
+        Returns
+        -------
+        self : competitor
+            The estimator.
+        """
+        check_parameters_inside(self, params, repr(self._inner()))
+        super().set_params(**params)
+        return self
 
     def _as_points(self, X: Any) -> Any:
         return as_indexable(X)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from duelrank._batches import margin_batches
 from duelrank._classifiers import known_labels
-from duelrank._parameters import check_choice
+from duelrank._parameters import check_choice, check_parameters_inside
 from duelrank._sklearn import as_indexable, input_tags_of, predictor_inside, take_rows, unwrap
 from duelrank.predictions import predict_ranks
 from duelrank.rankers import DuelRanker
@@ -173,6 +173,24 @@ class PlaceIntervals(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return predict_ranks(self.estimator_, X)
+
+    def set_params(self, **params: Any) -> PlaceIntervals:
+        """Set parameters of this estimator and of what is inside.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name; ``estimator__`` and a name is a parameter of `estimator`, which must not
+            be None for that.
+
+        Returns
+        -------
+        self : PlaceIntervals
+            The estimator.
+        """
+        check_parameters_inside(self, params, "DuelRanker()")
+        super().set_params(**params)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,7 +13,8 @@ The modules, in the order of the steps from a model to a file and back:
 - `_columns`: the kinds of the model's columns, as far as the model tells;
 - `_packing`: the same attribute of all duels becomes one array, however many duels there are;
 - `_texts`: many texts become two arrays, however many texts there are;
-- `_skops`: arrays and objects become a skops file; which types a file may hold;
+- `_skops`: arrays and objects become a skops file;
+- `_types`: which types a file may hold;
 - `_names`: the names of our classes in a file;
 - `_archive`: one file with a checksum, written whole or not at all;
 - `_members`: its members, compressed where it pays, and read no larger than they claim;
@@ -41,6 +42,7 @@ from duelrank.storage._versions import ModelVersionWarning
 if TYPE_CHECKING:
     from duelrank.storage._columns import takes_texts as takes_texts
     from duelrank.storage._saving import save
+    from duelrank.storage._types import trusted_types, untrusted_types
 
 __all__ = [
     "ModelDescription",
@@ -50,6 +52,8 @@ __all__ = [
     "describe",
     "load",
     "save",
+    "trusted_types",
+    "untrusted_types",
 ]
 
 
@@ -59,6 +63,10 @@ def __getattr__(name: str) -> Any:
         from duelrank.storage._saving import save
 
         return save
+    if name in ("trusted_types", "untrusted_types"):
+        from duelrank.storage import _types
+
+        return getattr(_types, name)
     if name == "takes_texts":  # for the command
         from duelrank.storage._columns import takes_texts
 

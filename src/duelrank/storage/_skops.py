@@ -1,4 +1,4 @@
-"""Models into the bytes of a skops file and back, and the types that a file may hold."""
+"""Models into the bytes of a skops file and back."""
 
 from __future__ import annotations
 
@@ -7,57 +7,16 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from duelrank import duels, losses, preprocessing, scoring
 from duelrank._sklearn import predictor_inside
 from duelrank.rankers import DuelRanker
 from duelrank.shortlists import PlaceIntervals, Shortlister
 from duelrank.storage._archive import ModelFileError, UntrustedTypesError
 from duelrank.storage._checks import check_model
-from duelrank.storage._names import public_name
 from duelrank.storage._packing import n_items, pack, unpack
-
-# Harmless types that skops does not trust by itself; `_our_types` has the others of ours.
-TRUSTED = (
-    "functools.partial",  # its function must be trusted too
-    "pathlib.PosixPath",  # the path of a checkpoint, which loading does not read
-    "pathlib.WindowsPath",
-    "numpy.dtype",
-    "scipy.sparse._csc.csc_array",
-    "scipy.sparse._csc.csc_matrix",
-    "scipy.sparse._csr.csr_array",
-    "scipy.sparse._csr.csr_matrix",
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.compose._column_transformer._RemainderColsList",
-    "sklearn.compose._column_transformer.make_column_selector",
-    "sklearn.metrics._scorer._PassthroughScorer",
-    "sklearn.metrics._scorer._Scorer",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-    "sklearn.utils._bunch.Bunch",
-    "sklearn.utils._metadata_requests.MetadataRequest",  # in scorers of older versions
-    "sklearn.utils._metadata_requests.MethodMetadataRequest",
-    "sklearn.utils.validation.check_array",
-    *(
-        f"sklearn.model_selection._split.{name}"
-        for name in (
-            "GroupKFold",
-            "KFold",
-            "LeaveOneOut",
-            "RepeatedKFold",
-            "RepeatedStratifiedKFold",
-            "ShuffleSplit",
-            "StratifiedGroupKFold",
-            "StratifiedKFold",
-            "StratifiedShuffleSplit",
-            "TimeSeriesSplit",
-        )
-    ),
-)
+from duelrank.storage._types import first_line, import_skops, trusted_types, types_beyond
 
 
 def dump(model: Any) -> tuple[bytes, int]:
@@ -75,13 +34,13 @@ def dump(model: Any) -> tuple[bytes, int]:
     TypeError
         If the model holds something that cannot be saved.
     """
-    skops_io = _import_skops()
+    skops_io = import_skops()
     try:
         column = pack([model])
         content: bytes = skops_io.dumps(column)
         foreign = skops_io.get_untrusted_types(data=content)
     except Exception as error:
-        raise TypeError(f"model cannot be saved: {_first_line(error)}.") from error
+        raise TypeError(f"model cannot be saved: {first_line(error)}.") from error
     if any("<lambda>" in name for name in foreign):
         raise TypeError(
             "model cannot be saved: it holds a lambda, which has no name to find it by."
@@ -110,8 +69,8 @@ def build(
     """
     if isinstance(trusted, (str, bool)):
         raise TypeError(f"trusted must be a list of names of types, got {trusted!r}.")
-    skops_io = _import_skops()
-    names = [*TRUSTED, *_our_types(), *(trusted or ())]
+    skops_io = import_skops()
+    names = [*trusted_types(), *(trusted or ())]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InconsistentVersionWarning)  # ours says more
@@ -119,14 +78,14 @@ def build(
         check_model(model)
         ranker_inside(model)
     except skops_io.exceptions.UntrustedTypesFoundException as error:
-        untrusted = sorted(set(skops_io.get_untrusted_types(data=content)) - set(names))
+        untrusted = types_beyond(names, content)
         raise UntrustedTypesError(
             f"{path} holds types that are not trusted: {', '.join(untrusted)}. If you know where "
             "the file comes from, name them in trusted.",
             untrusted,
         ) from error
     except Exception as error:
-        reason = _first_line(error)
+        reason = first_line(error)
         raise ModelFileError(f"{path} was not written by duelrank: {reason}.") from error
     return model
 
@@ -149,31 +108,3 @@ def ranker_inside(model: Any) -> DuelRanker:
         )
     check_is_fitted(ranker)
     return ranker
-
-
-def _import_skops() -> Any:
-    try:
-        import skops.io
-        import skops.io.exceptions
-    except ImportError as error:
-        raise ImportError(
-            "saved models need skops; install it with: pip install 'duelrank[io]'"
-        ) from error
-    return skops.io
-
-
-def _our_types() -> list[str]:
-    """Name what a file may hold of ours: rankers, lists, engines, transformers, scorers."""
-    engines = (getattr(duels, name) for name in duels.__all__)
-    kinds: list[Any] = [DuelRanker, Shortlister, PlaceIntervals, duels.WithSquares]
-    kinds += [e for e in engines if isinstance(e, type) and issubclass(e, BaseEstimator)]
-    kinds += [preprocessing.DateFeatures, preprocessing.TextFeatures, preprocessing.VectorFeatures]
-    kinds += [scoring.RankingScorer, scoring.TopKScorer]
-    # What the scorers measure.
-    kinds += [losses.kendall_distance, losses.kendall_tau, losses.kendall_tau_of_known_pairs]
-    return [public_name(f"{kind.__module__}.{kind.__qualname__}") for kind in kinds]
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -34,7 +34,8 @@ def load(path: str | os.PathLike[str], trusted: Iterable[str] | None = None) -> 
     ------
     ModelFileError
         A ValueError that says what is wrong with the file. It is an `UntrustedTypesError`, with
-        their `names`, if there is nothing wrong but types that are not trusted.
+        their `names`, if there is nothing wrong but types that are not trusted. If a file of other
+        versions cannot be read, the error names both versions.
 
     Warns
     -----
@@ -81,6 +82,6 @@ def _load(
     # Importing this takes a second. A file that is no model file has been refused before.
     from duelrank.storage._skops import build
 
-    model = build(path, content, trusted, most_objects)
+    model = build(path, content, trusted, most_objects, known.versions)
     warn_of_versions(path, known.versions, stacklevel=3)  # the caller of `load`
     return model, known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
@@ -17,6 +17,7 @@ from duelrank.storage._archive import ModelFileError, UntrustedTypesError
 from duelrank.storage._checks import check_model
 from duelrank.storage._packing import n_items, pack, unpack
 from duelrank.storage._types import first_line, import_skops, trusted_types, types_beyond
+from duelrank.storage._versions import explain_failure, explain_unknown_types
 
 
 def dump(model: Any) -> tuple[bytes, int]:
@@ -53,6 +54,7 @@ def build(
     content: bytes,
     trusted: Iterable[str] | None,
     most_objects: int,
+    versions: Mapping[str, str],
 ) -> Any:
     """Build the model in a skops file, if all its types are trusted and its arrays fit together.
 
@@ -66,6 +68,8 @@ def build(
         Full names of more types to trust.
     most_objects : int
         How many objects may be built.
+    versions : mapping of str to str
+        The versions that the file was saved with.
     """
     if isinstance(trusted, (str, bool)):
         raise TypeError(f"trusted must be a list of names of types, got {trusted!r}.")
@@ -79,6 +83,9 @@ def build(
         ranker_inside(model)
     except skops_io.exceptions.UntrustedTypesFoundException as error:
         untrusted = types_beyond(names, content)
+        sentence = explain_unknown_types(untrusted, versions)
+        if sentence is not None:
+            raise ModelFileError(f"{path} {sentence}.") from error
         raise UntrustedTypesError(
             f"{path} holds types that are not trusted: {', '.join(untrusted)}. If you know where "
             "the file comes from, name them in trusted.",
@@ -86,7 +93,8 @@ def build(
         ) from error
     except Exception as error:
         reason = first_line(error)
-        raise ModelFileError(f"{path} was not written by duelrank: {reason}.") from error
+        sentence = explain_failure(reason, versions) or f"was not written by duelrank: {reason}"
+        raise ModelFileError(f"{path} {sentence}.") from error
     return model
 
 

@@ -21,6 +21,7 @@ FOUNDATIONS = {
     "_files": "files that are written whole or not at all",
     "_intervals": "confidence intervals of shares",
     "_kernel_ridge": "kernel ridge regression, for duels and for a competitor",
+    "_label_names": "the labels behind codes, for messages",
     "_pairs": "the order and the sign of the duels",
     "_parameters": "checks of parameters",
     "_progress": "progress of long fits",

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from duelrank._batches import margin_batches
 from duelrank._choices import AGGREGATIONS, TIES
 from duelrank._classifiers import log_probabilities
+from duelrank._label_names import named_labels
 from duelrank._label_ranker import LabelRanker
 from duelrank._pairs import beats_from_square, duels_by_labels, n_pairs, square
 from duelrank._parameters import check_choice, check_parameters_inside
@@ -239,7 +240,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         self._configure(engine, classes, rng)
         sparse_or_not = getattr(engine, "takes_sparse_feedback", False)
         feedback = training.feedback if sparse_or_not else training.dense_feedback
-        with fit_of_subestimator(self, engine, "duels"):
+        with fit_of_subestimator(self, engine, "duels"), named_labels(classes):
             engine.fit(training.X, feedback, len(classes), **metadata)
 
         self.classes_ = classes

@@ -353,6 +353,10 @@ def test_one_clear_error_and_the_cluster_goes_on(told_data, dask, what, error, m
     assert caught.value.__notes__ == [
         "This happened in the duel between the labels number 3 and 4."
     ]
+    X, codes = told_data
+    with pytest.raises(error, match=message) as caught:
+        DuelRanker(Told(what)).fit(X, np.array([*"abcde"])[codes])
+    assert caught.value.__notes__ == ["This happened in the duel between the labels 'd' and 'e'."]
     engine = EstimatorDuels(Told()).fit(*told_data, N_CLASSES)
     assert len(engine.estimators_) == N_DUELS
     assert set(dask.run(os.getpid).values()) == workers

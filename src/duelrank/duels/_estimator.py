@@ -343,7 +343,7 @@ def _fit_duel(
     try:
         call_serially(classifier.fit, X_duel, second_won, **params)
     except Exception as error:
-        error.add_note(f"This happened in the duel between the labels number {first} and {second}.")
+        error.add_note(f"This happened in the duel between {arguments.name_of(first, second)}.")
         raise
     return classifier, rows if pairwise else None
 

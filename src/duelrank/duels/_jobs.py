@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.parallel import Parallel
 
+from duelrank._label_names import label_names
 from duelrank._threads import one_blas_thread
 from duelrank.duels._sides import DuelRows
 
@@ -53,6 +54,8 @@ class FitArguments:
         Which rows every duel learns from.
     params : dict
         As above.
+    labels : list or None
+        What users call the labels, for messages; None if nobody said.
     """
 
     def __init__(
@@ -64,6 +67,13 @@ class FitArguments:
     ) -> None:
         self.rows = DuelRows(feedback, n_classes, weights)
         self.params = params
+        self.labels = label_names(n_classes)
+
+    def name_of(self, first: int, second: int) -> str:
+        """Name the labels of a duel, or their numbers if they have no names."""
+        if self.labels is None:
+            return f"the labels number {first} and {second}"
+        return f"the labels {self.labels[first]!r} and {self.labels[second]!r}"
 
     def __sizeof__(self) -> int:
         feedback = self.rows.feedback

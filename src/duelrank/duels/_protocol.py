@@ -45,6 +45,7 @@ For fitting:
 - Parameters named ``n_jobs`` and ``random_state``: a ranker or a stack sets them if they are None.
   It also sets a parameter ``verbose``. A ranker translates dictionaries in a ``class_weight`` from
   labels to codes.
+- Messages name labels, not codes, if `duelrank._label_names.label_names` knows them.
 
 For a stack:
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from duelrank._label_names import label_names
 from duelrank._pairs import pairs
 from duelrank._parameters import check_count, check_positive
 from duelrank._progress import Progress
@@ -228,16 +229,22 @@ def _check_blocks(blocks: LabeledBlocks, feedback: Any, n_classes: int, sample_w
 def warn_unless_converged(
     engine: LinearDuels, converged: NDArray[np.bool_], models: str = "duels"
 ) -> None:
-    """Count the models that have not converged, (K(K−1)/2, …), and name their duels."""
+    """Count the models that have not converged, (K(K−1)/2, …), and name their duels.
+
+    They are named by labels if a ranker fits the engine, else by codes.
+    """
     missing = np.flatnonzero(~converged.reshape(len(converged), -1).all(axis=1))
     if len(missing) == 0:
         return
     first, second = pairs(engine.n_classes_)
-    named = ", ".join(f"{first[d]}-{second[d]}" for d in missing[:10])
+    labels = label_names(engine.n_classes_)
+    names = labels or range(engine.n_classes_)
+    named = ", ".join(f"{names[first[d]]!r}-{names[second[d]]!r}" for d in missing[:10])
+    by_number = "" if labels else ", by the numbers of their labels"
     more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
     warnings.warn(
         f"{np.count_nonzero(~converged)} of {converged.size} {models} did not converge within "
-        f"max_iter={engine.max_iter} iterations, by the numbers of their labels: {named}{more}. "
+        f"max_iter={engine.max_iter} iterations{by_number}: {named}{more}. "
         "Raise max_iter or tol, or lower C.",
         ConvergenceWarning,
         stacklevel=3 + has_wrapped_fit(engine),  # of whoever called the engine's fit

@@ -1,7 +1,8 @@
-"""The labels behind codes, for messages.
+"""The labels behind codes, for messages and for labels that engines get from users.
 
 Engines see codes. While a ranker fits an engine, `label_names` tells the engine what users call the
-labels. An engine that is used alone has no labels, and its messages name codes.
+labels. An engine that is used alone has no labels, and its messages name codes. Metadata goes to
+classifiers unseen, so labels in evaluation sets are still those of the user.
 
 The names belong to the thread that fits. An engine that sends jobs elsewhere asks before it does.
 """

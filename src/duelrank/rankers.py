@@ -209,8 +209,9 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows.
         **fit_params : dict
-            Metadata for the classifiers inside, sliced to the rows of each duel. Needs
-            ``sklearn.set_config(enable_metadata_routing=True)``.
+            Metadata for the classifiers inside, sliced to the rows of each duel. Of evaluation sets
+            (``eval_set``, ``eval_X`` and ``eval_y``, ``X_val`` and ``y_val``), every duel gets the
+            rows of its two labels. Needs ``sklearn.set_config(enable_metadata_routing=True)``.
 
         Returns
         -------

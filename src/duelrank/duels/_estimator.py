@@ -23,7 +23,6 @@ from duelrank._sklearn import (
     is_parameter,
     route_fit_metadata,
     routing_enabled,
-    take_metadata_rows,
     take_rows,
     weight_argument,
     with_callbacks,
@@ -130,8 +129,10 @@ class EstimatorDuels(Engine):
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows. A side of a duel whose rows all weigh nothing counts as not seen.
         **fit_params : dict
-            Metadata for the classifier's ``fit``, sliced to the rows of each duel. Needs
-            ``sklearn.set_config(enable_metadata_routing=True)``.
+            Metadata for the classifier's ``fit``, sliced to the rows of each duel. Of evaluation
+            sets (``eval_set``, ``eval_X`` and ``eval_y``, ``X_val`` and ``y_val``), which hold
+            codes, or the labels of the ranker that fits this engine, every duel gets the rows of
+            its two labels. Needs ``sklearn.set_config(enable_metadata_routing=True)``.
 
         Returns
         -------
@@ -338,7 +339,7 @@ def _fit_duel(
         return float(np.sign(2 * n_second - len(rows)))
     pairwise = get_tags(classifier).input_tags.pairwise
     X_duel = np.asarray(X)[np.ix_(rows, rows)] if pairwise else take_rows(X, rows)
-    params = take_metadata_rows(X, arguments.params, indices=rows)
+    params = arguments.of(X, rows, (first, second), pairwise)
     _set_class_weights(classifier, first, second)
     try:
         call_serially(classifier.fit, X_duel, second_won, **params)

@@ -18,7 +18,9 @@ from scipy import sparse
 from sklearn.utils.parallel import Parallel
 
 from duelrank._label_names import label_names
+from duelrank._sklearn import take_metadata_rows
 from duelrank._threads import one_blas_thread
+from duelrank.duels._evaluation_sets import check_evaluation_labels, read_evaluation_sets
 from duelrank.duels._sides import DuelRows
 
 # joblib sends an argument to every Dask worker once, and not with every job, if Dask finds it
@@ -46,14 +48,17 @@ class FitArguments:
     weights : ndarray of shape (n,), or None
         Weights of the rows.
     params : dict
-        Keyword arguments for the fits of classifiers, for all rows.
+        Keyword arguments for the fits of classifiers, for all rows. Evaluation sets hold labels if
+        a ranker fits the engine, else codes.
 
     Attributes
     ----------
     rows : DuelRows
         Which rows every duel learns from.
     params : dict
-        As above.
+        As above, without evaluation sets.
+    evaluation : list of EvaluationSets
+        Rows that classifiers are evaluated on while they learn.
     labels : list or None
         What users call the labels, for messages; None if nobody said.
     """
@@ -66,8 +71,29 @@ class FitArguments:
         params: dict[str, Any],
     ) -> None:
         self.rows = DuelRows(feedback, n_classes, weights)
-        self.params = params
         self.labels = label_names(n_classes)
+        labels = self.labels or range(n_classes)
+        self.params, self.evaluation = read_evaluation_sets(params, labels)
+        check_evaluation_labels(self.evaluation, labels, feedback, weights)
+
+    def of(self, X: Any, rows: NDArray[np.intp], duel: tuple[int, int], pairwise: bool) -> Any:
+        """Return the keyword arguments for the fit of one duel.
+
+        Parameters
+        ----------
+        X : array-like with n rows
+            Points.
+        rows : ndarray of int
+            The rows that the duel learns from.
+        duel : tuple of two int
+            Codes of its labels.
+        pairwise : bool
+            Whether the columns of points are the rows of X.
+        """
+        params = take_metadata_rows(X, self.params, indices=rows)
+        for sets in self.evaluation:
+            params |= sets.of(*duel, rows if pairwise else None)
+        return params
 
     def name_of(self, first: int, second: int) -> str:
         """Name the labels of a duel, or their numbers if they have no names."""

@@ -24,7 +24,8 @@ The modules, in the order of the steps from a model to a file and back:
 - `_checks`: loaded arrays must fit together, or the process could crash; `_text_checks` looks at
   what turns texts into columns, `_sklearn_models` has what is private in scikit-learn's fitted
   models;
-- `_versions`: the versions that a model was saved with.
+- `_versions`: the versions that a model was saved with;
+- `_pyfunc`: model files in MLflow.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from duelrank.storage._loading import load
 
 # For the command.
 from duelrank.storage._loading import load_with_description as load_with_description
+
+# For MLflow, which asks a module for this name.
+from duelrank.storage._pyfunc import _load_pyfunc as _load_pyfunc
 from duelrank.storage._versions import ModelVersionWarning
 
 if TYPE_CHECKING:

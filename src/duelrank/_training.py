@@ -116,18 +116,68 @@ def encode(ranker: Any, X: Any, y: Any) -> TrainingSet:
             "y must have a column for every label, at least two, if it is sparse; got shape "
             f"{getattr(y, 'shape', ())}."
         )
-    _refuse_lists(y)
-    y = column_or_1d(y, warn=True)
-    refuse_missing(y)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    check_consistent_length(X, y)
+    y = _check_labels(X, y)
     if classes is not None:
         classes, _ = _sorted_labels(classes, "classes")
         return TrainingSet(X, codes_from_labels(y, classes, "y"), classes, classes)
     classes, codes = np.unique(y, return_inverse=True)
     _check_two(classes)
     return TrainingSet(X, codes, classes, classes)
+
+
+def encode_more(
+    X: Any, y: Any, known: NDArray[Any], classes: Any, new_labels: str
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Settle the labels of new rows of a ranker that knows some labels.
+
+    Parameters
+    ----------
+    X : array-like with n rows
+        The new points.
+    y : array-like of shape (n,)
+        Their labels.
+    known : ndarray of shape (K,)
+        The labels known so far, sorted.
+    classes : array-like or None
+        All labels that may come, the known ones among them; None for those in y.
+    new_labels : {"add", "error"}
+        What to do about labels that are not known yet.
+
+    Returns
+    -------
+    codes : ndarray of int, of shape (n,)
+        The new rows' labels as codes.
+    labels : ndarray
+        All labels from now on, sorted.
+    """
+    if in_blocks(y) or in_blocks(X):
+        raise TypeError("X and y must be in memory for partial_fit; fit takes blocks of rows.")
+    if is_ranks(y) or issparse(y):
+        raise ValueError(
+            "y must hold class labels in partial_fit, one for every row; ranks are for fit."
+        )
+    y = _check_labels(X, y)
+    if classes is None:
+        new = np.setdiff1d(y, known)
+    else:
+        given = _sorted_labels(classes, "classes")[0]
+        missing = np.setdiff1d(known, given).tolist()
+        if missing:
+            raise ValueError(
+                f"classes must name all labels known so far, but {missing} are missing; "
+                "drop_labels drops labels."
+            )
+        codes_from_labels(y, given, "y")
+        new = np.setdiff1d(given, known)
+    if len(new) == 0:
+        return codes_from_labels(y, known, "y"), known
+    if new_labels == "error":
+        raise ValueError(
+            f"y holds labels that are not known yet: {new.tolist()[:10]}; new_labels='add' adds "
+            "them."
+        )
+    labels, _ = _sorted_labels([*known.tolist(), *new.tolist()], "y and the labels known so far")
+    return codes_from_labels(y, labels, "y"), labels
 
 
 def encode_blocks(ranker: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
@@ -148,6 +198,18 @@ def encode_blocks(ranker: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSe
     blocks = LabeledBlocks.of(X, y, sample_weight, labels)
     _check_two(blocks.classes)
     return TrainingSet(blocks, None, blocks.classes, blocks.classes)
+
+
+def _check_labels(X: Any, y: Any) -> NDArray[Any]:
+    """Return the labels of rows as a vector, none of them missing."""
+    _refuse_lists(y)
+    y = column_or_1d(y, warn=True)
+    refuse_missing(y)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    check_consistent_length(X, y)
+    labels: NDArray[Any] = y
+    return labels
 
 
 def _require_y(ranker: Any, y: Any) -> None:

@@ -7,7 +7,8 @@ other classifier; they are names of this module too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from numbers import Integral
@@ -37,11 +38,11 @@ from duelrank._sklearn import (
     take_rows,
     with_callbacks,
 )
-from duelrank._training import encode, encode_blocks
+from duelrank._training import encode, encode_blocks, encode_more
 from duelrank.blocks import in_blocks, predict_by_blocks, refuse_blocks
-from duelrank.duels import DuelEngine, EstimatorDuels, LogisticDuels
+from duelrank.duels import DuelEngine, EstimatorDuels, LogisticDuels, NewLabelsError
 from duelrank.predictions import predict_order, predict_ranks, predict_top
-from duelrank.rankings import check_codes, order_from_scores
+from duelrank.rankings import check_codes, codes_from_labels, order_from_scores
 from duelrank.tournaments import (
     Tournaments,
     aggregate,
@@ -55,12 +56,16 @@ from duelrank.tournaments import (
 
 __all__ = ["DuelRanker", "predict_order", "predict_ranks", "predict_top"]
 
+NEW_LABELS = ("add", "error")
 MANY_LABELS = 256  # above so many, probabilities are only asked for where labels tie
 TOURNAMENT_BATCH_BYTES = 2**24  # of tournaments that are made together: small ones suit a cache
 
 
-def _engine_has_probabilities(ranker: DuelRanker) -> bool:
-    return hasattr(getattr(ranker, "duels_", None) or ranker._make_engine(), "probabilities")
+def _engine_can(method: str) -> Callable[[DuelRanker], bool]:
+    def can(ranker: DuelRanker) -> bool:
+        return hasattr(getattr(ranker, "duels_", None) or ranker._make_engine(), method)
+
+    return can
 
 
 class DuelRanker(CallbackSupportMixin, LabelRanker):
@@ -166,6 +171,11 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
 
     # Weights go to the duels, and the engine says whether it wants them.
     __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
+    __metadata_request__partial_fit = {  # noqa: RUF012
+        "classes": UNUSED,
+        "new_labels": UNUSED,
+        "sample_weight": UNUSED,
+    }
 
     def __init__(
         self,
@@ -256,6 +266,125 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
                 delattr(self, name)
         return self
 
+    @available_if(_engine_can("partial_fit"))
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        new_labels: str = "add",
+    ) -> DuelRanker:
+        """Learn from more rows, also of labels that were never seen.
+
+        The first call is a fit. A later one solves the duels of the labels in y; all others stay
+        as they are to the last bit. With ``LogisticDuels(keep_rows=True)`` the result is that of a
+        fit of all rows so far, up to the solver's tolerance, with the C of the first fit; without,
+        it is an approximation, for labels that had rows before. The engine keeps the parameters
+        that it had in the first call. If anything goes wrong, the ranker stays as it was.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix of shape (n, n_features)
+            New rows, in memory.
+        y : array-like of shape (n,)
+            Their labels.
+        classes : array-like, default=None
+            All labels that may come; y must hold no other. A later call may name more, but must
+            name all that are known. By default those that are known and those in y.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the new rows.
+        new_labels : {"add", "error"}, default="add"
+            What to do, in a later call, about labels that are not known yet: add them to
+            `classes_`, or raise an error, as scikit-learn's classifiers do. `label_order_` is drawn
+            anew for them.
+
+        Returns
+        -------
+        self : DuelRanker
+            The updated ranker.
+        """
+        check_choice("new_labels", new_labels, NEW_LABELS)
+        if not hasattr(self, "duels_"):
+            return self._first_fit(X, y, classes, sample_weight)
+        check_is_fitted(self)
+        codes, labels = encode_more(X, y, self.classes_, classes, new_labels)
+        known = np.searchsorted(labels, self.classes_)
+        engine = self._renumbered_engine(known)
+        try:
+            with named_labels(labels):
+                engine.partial_fit(X, codes, len(labels), sample_weight, known)
+        except NewLabelsError as error:
+            named = labels[error.codes].tolist()
+            raise ValueError(
+                f"partial_fit without keep_rows takes labels that had rows before; {named} had "
+                "none. Fit with LogisticDuels(keep_rows=True), which can add labels."
+            ) from None
+        self._renew(engine, labels)
+        return self
+
+    @available_if(_engine_can("drop_labels"))
+    def drop_labels(self, labels: Any) -> DuelRanker:
+        """Forget some labels: their duels and their rows; all other duels stay as they are.
+
+        Parameters
+        ----------
+        labels : array-like
+            Labels of `classes_`; at least two others must remain.
+
+        Returns
+        -------
+        self : DuelRanker
+            The smaller ranker. `label_order_` is drawn anew.
+        """
+        check_is_fitted(self)
+        if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
+            raise ValueError(f"labels must be a list of labels, got {labels!r}.")
+        codes = np.unique(codes_from_labels(list(labels), self.classes_, "labels"))
+        left = np.setdiff1d(np.arange(len(self.classes_)), codes)
+        if len(left) < 2:
+            raise ValueError(
+                f"labels must leave at least two of {self.classes_.tolist()}, got {list(labels)}."
+            )
+        number = np.full(len(self.classes_), -1)
+        number[left] = np.arange(len(left))
+        engine = self._renumbered_engine(number)
+        engine.drop_labels(codes)
+        self._renew(engine, self.classes_[left])
+        return self
+
+    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> DuelRanker:
+        """Fit, with other `classes` than the parameter if there are any."""
+        if classes is None:
+            return self.fit(X, y, sample_weight)
+        other = copy.copy(self)
+        other.classes = classes
+        fitted = vars(other.fit(X, y, sample_weight))
+        self.__dict__ = {**fitted, "classes": self.classes}
+        return self
+
+    def _renumbered_engine(self, number: NDArray[np.intp]) -> Any:
+        """Return a copy of the fitted engine with class weights by new codes, −1 for none."""
+        engine = copy.copy(self.duels_)
+        for name, value in engine.get_params().items():
+            if is_parameter(name, "class_weight") and isinstance(value, dict):
+                by_code = {
+                    int(number[code]): weight for code, weight in value.items() if number[code] >= 0
+                }
+                engine.set_params(**{name: by_code})
+        return engine
+
+    def _renew(self, engine: Any, labels: NDArray[Any]) -> None:
+        """Take over an updated engine, all at once."""
+        renewed: dict[str, Any] = {"classes_": labels, "duels_": engine}
+        if not np.array_equal(labels, self.classes_):
+            drawn = check_random_state(self.random_state).permutation(len(labels))
+            renewed["label_order_"] = np.arange(len(labels)) if self.ties == "index" else drawn
+            old = self.rank_columns_[np.isin(self.rank_columns_, labels)]
+            renewed["rank_columns_"] = old if len(old) == len(labels) else labels
+        self.__dict__.update(renewed)
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores whose descending order is the ranking.
 
@@ -275,7 +404,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         """
         return super().decision_function(X)
 
-    @available_if(_engine_has_probabilities)
+    @available_if(_engine_can("probabilities"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return posteriors from pairwise coupling that never contradict the ranking.
 
@@ -294,7 +423,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         """
         return predict_by_blocks("predict_proba", _posteriors, _unchanged, self, X)
 
-    @available_if(_engine_has_probabilities)
+    @available_if(_engine_can("probabilities"))
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithms of `predict_proba`.
 

@@ -9,6 +9,9 @@ from duelrank.duels._forest import ForestDuels
 from duelrank.duels._kernel import KernelDuels
 from duelrank.duels._protocol import DuelEngine
 
+# For the ranker: what an update may not be able to do.
+from duelrank.duels._protocol import NewLabelsError as NewLabelsError
+
 # For storage: how it checks a loaded engine, and a transformer inside the default stack.
 from duelrank.duels._protocol import check_engine as check_engine
 from duelrank.duels._stacked import StackedDuels

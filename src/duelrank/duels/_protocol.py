@@ -47,6 +47,14 @@ For fitting:
   labels to codes.
 - Messages name labels, not codes, if `duelrank._label_names.label_names` knows them.
 
+For updates:
+
+- ``partial_fit(X, codes, n_classes, sample_weight=None, known_codes=None)`` learns from more rows,
+  possibly of more labels, and returns the engine. ``known_codes`` are the codes that the labels of
+  before have from now on, increasing. It raises `NewLabelsError` for new labels if it cannot learn
+  them. It replaces fitted arrays and never changes them, since a ranker updates a shallow copy.
+- ``drop_labels(codes)`` forgets labels; those that stay are numbered anew in the same order.
+
 For a stack:
 
 - ``held_out_margins()`` → (n, P) floats: the margins of the rows of fit, as log-odds, each by a
@@ -105,6 +113,23 @@ class Engine(CallbackSupportMixin, BaseEstimator):
         "n_classes": UNUSED,
         "sample_weight": True,
     }
+
+
+class NewLabelsError(ValueError):
+    """New labels have rows, and there are no rows to fight their duels with.
+
+    Parameters
+    ----------
+    codes : ndarray of int
+        Their codes.
+    """
+
+    def __init__(self, codes: NDArray[np.intp]) -> None:
+        self.codes = codes
+        super().__init__(
+            f"partial_fit without keep_rows takes labels that had rows before; {codes.tolist()} "
+            "had none. Fit with keep_rows=True, which can add labels."
+        )
 
 
 def check_engine(engine: Any, n_classes: int) -> None:

@@ -5,10 +5,14 @@ and its *correction* is what its margins differ by. With an anchor, the logistic
 corrections instead of coefficients: in the space of features, deviations from the coefficients of
 the anchor; in the space of rows, coefficients of margins to which the anchor is added.
 `duelrank.duels.anchored` fits the scores.
+
+An update that has no rows but the new ones (`_update`) anchors every duel at its own last solution:
+`LastSolution` has the same methods as `Anchor`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +45,11 @@ class Anchor(NamedTuple):
     intercept_penalty: float
 
     @property
+    def corrects_one_sided(self) -> bool:
+        """Whether duels with rows of one label only are corrected."""
+        return False
+
+    @property
     def n_classes(self) -> int:
         """Number of labels K."""
         return self.intercept.shape[1]
@@ -65,3 +74,37 @@ class Anchor(NamedTuple):
             coef.reshape(-1, coef.shape[2]).astype(np.float64),
             intercept.ravel().astype(np.float64),
         )
+
+
+class LastSolution(NamedTuple):
+    """Where the duels are, in one model; rows have a column of ones in place of an intercept.
+
+    Attributes
+    ----------
+    coefficients : callable
+        Returns the coefficients of some duels, (Q, d), the last one that of the ones.
+    row_margins : callable
+        Returns the margins of all duels for all rows, (n, P), once they are asked for.
+    """
+
+    coefficients: Callable[[NDArray[np.intp]], Floats]
+    row_margins: Callable[[], Floats]
+
+    @property
+    def intercept_penalty(self) -> float:
+        """There is no intercept besides the column of ones."""
+        return 0.0
+
+    @property
+    def corrects_one_sided(self) -> bool:
+        """Whether duels with rows of one label only are corrected."""
+        return True  # the penalty keeps them finite
+
+    def margins(self, rows: NDArray[np.intp], duels: NDArray[np.intp]) -> Floats:
+        """Return the margins of rows in duels, (Q, 1, N) for rows (Q, N)."""
+        return self.row_margins()[rows, duels[:, np.newaxis]][:, np.newaxis]
+
+    def in_table(self, duels: NDArray[np.intp], table: RowTable) -> Floats:
+        """Return coefficients of the table's rows, (Q, d)."""
+        coef = self.coefficients(duels).astype(np.float64)
+        return table.rescale(coef, np.zeros(len(coef)))

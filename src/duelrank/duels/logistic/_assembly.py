@@ -17,7 +17,7 @@ from duelrank._pairs import pairs
 from duelrank._threads import Threads
 from duelrank.blocks import Census
 from duelrank.duels._sides import count_sides
-from duelrank.duels.logistic._anchor import Anchor
+from duelrank.duels.logistic._anchor import Anchor, LastSolution
 from duelrank.duels.logistic._batch import Floats, GroupBatch, join_small
 from duelrank.duels.logistic._groups import GroupedRows
 from duelrank.duels.logistic._newton import NewtonSolver, State
@@ -66,18 +66,21 @@ class Objective(NamedTuple):
         Weights of the two sides of every duel.
     scaling : Scaling
         What is done to the features.
-    anchor : Anchor or None
-        Scores from which deviations are penalised; None for zero.
+    anchor : Anchor, LastSolution or None
+        What deviations are penalised from; None for zero.
     """
 
     C: float | Floats
     class_weights: ClassWeights
     scaling: Scaling
-    anchor: Anchor | None = None
+    anchor: Anchor | LastSolution | None = None
 
     @classmethod
     def from_rows(
-        cls, rows: TrainingRows, settings: Settings, anchor: Anchor | None = None
+        cls,
+        rows: TrainingRows,
+        settings: Settings,
+        anchor: Anchor | LastSolution | None = None,
     ) -> Objective:
         """Return the objective of rows in memory."""
         sides = count_sides(rows.feedback, rows.n_classes, rows.weights)

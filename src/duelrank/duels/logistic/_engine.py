@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._label_names import label_names
 from duelrank._pairs import pairs
@@ -19,6 +22,7 @@ from duelrank._progress import Progress
 from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import threads_of_blas
 from duelrank.blocks import LabeledBlocks, in_blocks
+from duelrank.duels._protocol import check_counts
 from duelrank.duels.logistic._blocks import fit_blocks
 from duelrank.duels.logistic._fit import fit_in_memory
 from duelrank.duels.logistic._kept import KeptDuels, kept_duels
@@ -26,12 +30,27 @@ from duelrank.duels.logistic._linear import LinearDuels
 from duelrank.duels.logistic._rows import (
     Settings,
     StartProgress,
+    TrainingRows,
     check_settings,
     check_training_rows,
 )
 from duelrank.duels.logistic._strength import (
     strength_for_census,
     strength_for_rows,
+)
+from duelrank.duels.logistic._update import (
+    Solution,
+    add_rows,
+    add_rows_alone,
+    check_labels_left,
+    check_last_solution_suffices,
+    check_new_rows,
+    check_numbering,
+    drop_labels,
+    duels_of,
+    in_columns,
+    join_rows,
+    rows_fit_together,
 )
 
 
@@ -79,6 +98,10 @@ class LogisticDuels(LinearDuels):
     checkpoint_every : int, default=5
         Iterations between two times of writing; where duels are solved one tile after another,
         tiles count as well.
+    keep_rows : bool, default=False
+        Whether the fitted engine keeps all rows (`training_rows_`), so that `partial_fit` finds
+        what a fit of all rows finds. Without them, `partial_fit` goes from the last solution to the
+        new rows, which is an approximation. Rows must come in memory, with codes.
 
     Attributes
     ----------
@@ -92,14 +115,18 @@ class LogisticDuels(LinearDuels):
     intercept_ : ndarray of shape (K(K−1)/2,)
         Intercepts. A duel of which only one label was seen has coefficients of 0 and an intercept
         of ±100.
+    training_rows_ : dict
+        Only with `keep_rows`: the rows that weigh anything, X, codes and weights, as updates need
+        them. X has n x n_features numbers, or those of sparse X; it is None if `kept_` has the same
+        rows.
     C_ : float
-        The C that was used.
+        The C that was used; updates take it as it is.
     decrement_ : ndarray of shape (K(K−1)/2,)
         Relative Newton decrement of every duel before its last step, its certificate.
     converged_ : ndarray of bool, of shape (K(K−1)/2,)
         Whether the decrement reached `tol`.
     n_iter_ : ndarray of int, of shape (K(K−1)/2,)
-        Newton iterations over all rows of every duel.
+        Newton iterations over all rows of every duel, in the fit or update that solved it last.
     n_classes_ : int
         Number of labels K.
     n_features_in_ : int
@@ -120,6 +147,16 @@ class LogisticDuels(LinearDuels):
     """
 
     takes_blocks = True
+    keep_rows = False  # of models that were saved before there was this parameter
+    training_rows_: dict[str, Any]
+
+    # Codes are arguments, but not metadata that users could route.
+    __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {
+        "feedback": UNUSED,
+        "known_codes": UNUSED,
+        "n_classes": UNUSED,
+        "sample_weight": True,
+    }
 
     def __init__(
         self,
@@ -134,6 +171,7 @@ class LogisticDuels(LinearDuels):
         verbose: bool = False,
         checkpoint: Any = None,
         checkpoint_every: int = 5,
+        keep_rows: bool = False,
     ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
@@ -145,6 +183,7 @@ class LogisticDuels(LinearDuels):
         self.verbose = verbose
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.keep_rows = keep_rows
 
     @with_callbacks
     def fit(
@@ -180,21 +219,211 @@ class LogisticDuels(LinearDuels):
             _check_blocks(X, feedback, n_classes, sample_weight)
         with threads_of_blas() as threads, ExitStack() as opened:
             start_progress = self._progress_in(opened)
+            learned: TrainingRows | None = None
             if isinstance(X, LabeledBlocks):
+                self._refuse_to_keep("X in blocks of rows")
                 validate_data(self, X.census.head, skip_check_array=True)
                 C = strength_for_census(self.C, X.census, centre=bool(self.fit_intercept))
                 fitted = fit_blocks(X, self.dtype, self._settings(C), threads, start_progress)
                 kept = KeptDuels.of_features(fitted.coef, n_classes)
             else:
                 rows = check_training_rows(self, X, feedback, n_classes, sample_weight)
+                if rows.feedback.ndim > 1:
+                    self._refuse_to_keep("feedback of ranks")
                 rows = rows.with_weight().without_empty_columns()
                 C = strength_for_rows(self.C, rows, centre=bool(self.fit_intercept))
                 fitted = fit_in_memory(rows, self._settings(C), threads, start_progress)
-                kept = kept_duels(fitted, rows, self.n_features_in_)
+                keep_rows = bool(self.keep_rows)
+                kept = kept_duels(fitted, rows, self.n_features_in_, keep_rows)
+                if keep_rows:  # X may be the user's
+                    learned = rows if kept.has_rows else rows._replace(X=rows.X.copy())
         self._keep(fitted, kept)
+        self._keep_rows(learned)
         self.C_ = C
         warn_unless_converged(self, self.converged_)
         return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        feedback: Any,
+        n_classes: int,
+        sample_weight: Any = None,
+        known_codes: Any = None,
+    ) -> LogisticDuels:
+        """Learn from more rows, possibly of more labels; the first call is a fit.
+
+        Only the duels of labels with new rows are solved, from where they were; all others keep
+        their bytes. With `keep_rows`, the result is that of a fit of all rows so far, up to `tol`.
+        Without, these duels minimise ½‖v − v_last‖² + C Σ losses of the new rows, where v are
+        their coefficients and their intercept: an approximation, for labels that had rows before.
+
+        C stays `C_`, and other parameters must stay as they were. Nothing is written to a
+        `checkpoint`. If anything goes wrong, the engine is as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            New rows, in memory.
+        feedback : array-like of int, of shape (n,)
+            Their codes, by the numbers that labels have from now on.
+        n_classes : int
+            Number of labels K from now on, those without rows included.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the new rows.
+        known_codes : array-like of int, default=None
+            The codes that the labels of before have from now on, increasing; by default those that
+            they had, so that new labels come last. A dictionary in `class_weight` is by the codes
+            of now.
+
+        Returns
+        -------
+        self : LogisticDuels
+            The updated engine.
+        """
+        if in_blocks(X) or isinstance(X, LabeledBlocks):
+            raise TypeError(
+                f"X must be in memory for partial_fit, got {type(X).__name__}; fit takes blocks."
+            )
+        if "intercept_" not in vars(self):
+            return self.fit(X, feedback, n_classes, sample_weight)
+        check_settings(self)
+        last = self._solution()
+        numbering = check_numbering(known_codes, self.n_classes_, n_classes)
+        new = check_new_rows(self, X, feedback, n_classes, sample_weight)
+        settings = self._settings(self.C_)._replace(checkpoint=None)
+        rows = None
+        with threads_of_blas() as threads:
+            if self.keep_rows:
+                rows = join_rows(self._rows_of_before(), new, numbering, self.n_features_in_)
+                n_new = len(new.feedback)
+                solution = add_rows(last, rows, n_new, numbering, settings, threads)
+            else:
+                check_last_solution_suffices(last, new, numbering, settings)
+                margins = cache(lambda: self.margins(new.X))
+                some = in_columns(new, last.kept.columns, self.n_features_in_)
+                solution = add_rows_alone(last, some, margins, settings, threads)
+        self._renew(solution, rows)
+        touched = duels_of(np.unique(new.feedback), n_classes)
+        warn_unless_converged(self, self.converged_ | ~touched, fit_is_wrapped=False)
+        return self
+
+    def drop_labels(self, codes: Any) -> LogisticDuels:
+        """Forget some labels: their duels and their rows; all other duels keep their bytes.
+
+        Parameters
+        ----------
+        codes : array-like of int
+            The codes of these labels. Those that stay, at least two, are numbered anew in the same
+            order.
+
+        Returns
+        -------
+        self : LogisticDuels
+            The smaller engine.
+        """
+        check_is_fitted(self, "intercept_")
+        left = check_labels_left(codes, self.n_classes_)
+        solution, rows = drop_labels(self._solution(), left), None
+        if self.keep_rows and "training_rows_" in vars(self):
+            before = self._rows_of_before()
+            number = np.full(self.n_classes_, -1)
+            number[left] = np.arange(len(left))
+            codes_left = number[before.feedback]
+            stays = codes_left >= 0
+            rows = TrainingRows(
+                solution.kept.rows if solution.kept.has_rows else before.X[stays],
+                codes_left[stays],
+                None if before.weights is None else before.weights[stays],
+                len(left),
+                before.columns,
+            )
+        self._renew(solution, rows)
+        return self
+
+    @property
+    def keeps_training_rows(self) -> bool:
+        """Whether there are training rows, for updates or as a part of the duels."""
+        return "training_rows_" in vars(self) or super().keeps_training_rows
+
+    def without_training_rows(self) -> Self:
+        """Return a copy that keeps coefficients of features and no training rows.
+
+        Returns
+        -------
+        engine : LogisticDuels
+            Its margins are the same up to rounding. If the engine had `keep_rows`, `partial_fit`
+            of the copy raises an error, until the parameter is set to False.
+
+        Raises
+        ------
+        MemoryError
+            If the coefficients do not fit in memory.
+        """
+        engine = super().without_training_rows()
+        engine.__dict__.pop("training_rows_", None)
+        return engine
+
+    def check_fitted(self, n_classes: int) -> None:
+        """Check that the fitted arrays fit together.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of labels K.
+
+        Raises
+        ------
+        ValueError
+            If they do not, as in a file that was altered.
+        """
+        super().check_fitted(n_classes)
+        if "training_rows_" in vars(self):
+            kept = self._solution().kept
+            check_counts(rows_fit_together(self.training_rows_, kept, self.intercept_.dtype))
+
+    def _solution(self) -> Solution:
+        """Return the duels."""
+        if "kept_" in vars(self):
+            kept = KeptDuels(**self.kept_)
+        else:
+            kept = KeptDuels.of_features(self.coef_, self.n_classes_)
+        return Solution(kept, self.intercept_, self.decrement_, self.n_iter_)
+
+    def _rows_of_before(self) -> TrainingRows:
+        if "training_rows_" not in vars(self):
+            raise ValueError(
+                "keep_rows=True needs the rows of fit, which this engine does not have: it was "
+                "fitted or saved without them. Set keep_rows=False to go on from the last solution."
+            )
+        learned, kept = self.training_rows_, self._solution().kept
+        X = kept.rows if learned["X"] is None else learned["X"]
+        return TrainingRows(X, learned["codes"], learned["weights"], kept.n_classes, kept.columns)
+
+    def _renew(self, solution: Solution, rows: TrainingRows | None) -> None:
+        """Take over an updated solution, all of it at once."""
+        renewed = copy.copy(self)
+        renewed._keep_coefficients(solution.kept)
+        renewed._keep_rows(rows)
+        renewed.intercept_, renewed.n_iter_ = solution.intercept, solution.n_iter
+        renewed.decrement_ = solution.decrement
+        renewed.converged_ = solution.decrement <= self.tol
+        renewed.n_classes_ = solution.kept.n_classes
+        self._forget_margins()
+        self.__dict__ = renewed.__dict__
+
+    def _keep_rows(self, rows: TrainingRows | None) -> None:
+        """Keep rows for updates, or none; the arrays must be the engine's own."""
+        self.__dict__.pop("training_rows_", None)
+        if rows is not None:
+            X = None if self._has_row_coefficients() else rows.X  # not twice
+            self.training_rows_ = {"X": X, "codes": rows.feedback, "weights": rows.weights}
+
+    def _refuse_to_keep(self, what: str) -> None:
+        if self.keep_rows:
+            raise ValueError(
+                f"keep_rows must be False for {what}: updates need rows in memory, with codes."
+            )
 
     def _settings(self, C: float) -> Settings:
         return Settings(C, *(getattr(self, name) for name in Settings._fields[1:]))
@@ -227,7 +456,10 @@ def _check_blocks(blocks: LabeledBlocks, feedback: Any, n_classes: int, sample_w
 
 
 def warn_unless_converged(
-    engine: LinearDuels, converged: NDArray[np.bool_], models: str = "duels"
+    engine: LinearDuels,
+    converged: NDArray[np.bool_],
+    models: str = "duels",
+    fit_is_wrapped: bool | None = None,
 ) -> None:
     """Count the models that have not converged, (K(K−1)/2, …), and name their duels.
 
@@ -247,5 +479,6 @@ def warn_unless_converged(
         f"max_iter={engine.max_iter} iterations{by_number}: {named}{more}. "
         "Raise max_iter or tol, or lower C.",
         ConvergenceWarning,
-        stacklevel=3 + has_wrapped_fit(engine),  # of whoever called the engine's fit
+        # Of whoever called the engine's fit.
+        stacklevel=3 + (has_wrapped_fit(engine) if fit_is_wrapped is None else fit_is_wrapped),
     )

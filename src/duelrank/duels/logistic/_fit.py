@@ -1,5 +1,7 @@
 """The fit of all duels: `fit_in_memory`, and the driver that every fit shares, `solve_tiles`.
 
+`fit_again` solves some duels from where they are, for an update (`_update`).
+
 A fit from blocks (`_blocks`) uses other problems and starts from the solution on a sample. With
 thousands of labels, `_tiles` calls `fit_in_memory` for every tile. A cross-validation (`_cv`) first
 finds the C of a tile's duels.
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from duelrank._threads import Threads
 from duelrank.blocks import digest_in_order, digests_of_labels, row_digests
 from duelrank.duels._sides import first_labels
-from duelrank.duels.logistic._anchor import Anchor
+from duelrank.duels.logistic._anchor import Anchor, LastSolution
 from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._checkpoint import Arrays, Checkpoint, fingerprint_of
@@ -81,15 +83,88 @@ def fit_in_memory(
     return fitted
 
 
+class Start(NamedTuple):
+    """Where some duels are solved again from; all numbers are those of the duels of now.
+
+    Attributes
+    ----------
+    coefficients : callable
+        Returns coefficients and intercepts of some duels, (m, d) and (m,).
+    intercept : ndarray of shape (P,)
+        Intercepts.
+    row_coef : ndarray of shape (n_appearances, K), or None
+        Coefficients of rows; None if no duel has any. They are changed in place.
+    """
+
+    coefficients: Callable[[NDArray[np.intp]], tuple[Floats, Floats]]
+    intercept: Floats
+    row_coef: Floats | None
+
+
+def fit_again(
+    rows: TrainingRows,
+    settings: Settings,
+    wanted: NDArray[np.bool_],
+    start: Start,
+    threads: Threads,
+) -> FittedDuels:
+    """Fit some duels of rows in memory, from where they are.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        Rows of positive weight.
+    settings : Settings
+        The parameters.
+    wanted : ndarray of bool, of shape (P,)
+        Which duels are asked for.
+    start : Start
+        Where to start.
+    threads : Threads
+        The threads.
+
+    Returns
+    -------
+    fitted : FittedDuels
+        The wanted duels. All others count as duels by rows: they take no space among the
+        coefficients of features, and their coefficients of rows are those of the start.
+    """
+    objective = Objective.from_rows(rows, settings)
+    by_rows = plan_by_rows(rows, objective, settings)
+    shape = by_rows.shape if start.row_coef is None else start.row_coef.shape
+    by_rows = ByRows(by_rows.duels | ~wanted, shape)
+    fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype, by_rows)
+    if start.row_coef is not None:
+        fitted.row_coef = start.row_coef
+    fitted.solved |= ~wanted
+    unsolved = ~fitted.solved
+    fitted.intercept[unsolved] = start.intercept[unsolved]
+    checkpoint = Checkpoint(fitted, settings)
+    solve_by_rows(rows, objective, settings, threads, checkpoint, no_progress)
+    unsolved = ~fitted.solved
+    if unsolved.any():
+        assembly = Assembly.of(rows, objective, settings, threads, wanted=unsolved)
+        steps = Steps.of(no_progress, assembly, checkpoint)
+
+        def start_of(duels: NDArray[np.intp]) -> Floats:
+            coef, intercept = start.coefficients(duels)
+            return assembly.table.rescale(coef.astype(np.float64), intercept.astype(np.float64))
+
+        solve_tiles(assembly, checkpoint, steps, start_of)
+    return fitted
+
+
 def fit_corrections(
     rows: TrainingRows,
     settings: Settings,
-    anchor: Anchor,
+    anchor: Anchor | LastSolution,
     wanted: NDArray[np.bool_],
     threads: Threads,
     start_progress: StartProgress = no_progress,
 ) -> tuple[FittedDuels, Floats, NDArray[np.bool_]]:
     """Fit the corrections of some duels to the margins that their scores give them.
+
+    In an update, margins are those of the last solution in place of scores.
 
     Parameters
     ----------
@@ -97,10 +172,11 @@ def fit_corrections(
         Rows of positive weight.
     settings : Settings
         The parameters; C is that of the corrections.
-    anchor : Anchor
+    anchor : Anchor or LastSolution
         The scores, of one model.
     wanted : ndarray of bool, of shape (P,)
-        Which duels are to be corrected; those without rows of both labels never are.
+        Which duels are to be corrected; those without rows of both labels are not, unless the
+        anchor says so.
     threads : Threads
         The threads.
     start_progress : callable
@@ -114,15 +190,16 @@ def fit_corrections(
     centre : ndarray of shape (d,)
         What is subtracted from the rows of the former; zeros if they are sparse.
     corrected : ndarray of bool, of shape (P,)
-        The wanted duels with rows of both labels.
+        The wanted duels with rows of both labels, or with any that suffice.
     """
     objective = Objective.from_rows(rows, settings, anchor)
-    wanted = wanted & np.all(objective.sides, axis=0)
+    enough = np.any if anchor.corrects_one_sided else np.all
+    wanted = wanted & enough(objective.sides, axis=0)
     by_rows = plan_by_rows(rows, objective, settings)
     if not wanted.all():  # the others take no space among the coefficients of features
         by_rows = ByRows(by_rows.duels | ~wanted, by_rows.shape)
     fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype, by_rows)
-    fitted.solved |= ~wanted
+    fitted.solved[:] = ~wanted
     fitted.intercept[:] = 0
     checkpoint = Checkpoint(fitted, settings)
     solve_by_rows(rows, objective, settings, threads, checkpoint, start_progress)

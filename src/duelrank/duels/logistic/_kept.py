@@ -149,25 +149,30 @@ class KeptDuels(NamedTuple):
 
     def coef_of_duels(self, duels: NDArray[np.intp]) -> Floats:
         """Return the coefficients of some duels and all features, (m, n_features)."""
-        coef = np.zeros((len(duels), self.rows.shape[1]), dtype=self.row_coef.dtype)
-        place_of = {duel: place for place, duel in enumerate(self.coef_duels.tolist())}
-        first, second = labels_of_duels(duels, self.n_classes)
-        for number, (duel, a, b) in enumerate(zip(duels.tolist(), first, second, strict=True)):
-            if duel in place_of:
-                coef[number] = self.coef[place_of[duel]]
-            else:
-                coef[number] = self._row_sum(b, a) - self._row_sum(a, b)
+        coef = self.column_coef_of_duels(duels)
         if self.columns is None:
             return coef
         spread = np.zeros((len(duels), self.n_features), dtype=coef.dtype)
         spread[:, self.columns] = coef
         return spread
 
-    def _row_sum(self, label: int, other: int) -> Floats:
-        """Sum the rows of a label, times their coefficients in its duel with another one."""
-        mine = slice(self.row_ends[label], self.row_ends[label + 1])
-        summed: Floats = self.rows[self.row_numbers[mine]].T @ self.row_coef[mine, other]
-        return summed
+    def column_coef_of_duels(self, duels: NDArray[np.intp]) -> Floats:
+        """Return the coefficients of some duels and the columns that are left, (m, d)."""
+        coef = np.zeros((len(duels), self.rows.shape[1]), dtype=self.row_coef.dtype)
+        first, second = labels_of_duels(duels, self.n_classes)
+        is_kept = np.zeros(n_pairs(self.n_classes), dtype=bool)
+        is_kept[self.coef_duels] = True
+        by_rows = ~is_kept[duels]
+        for label in np.union1d(first[by_rows], second[by_rows]).tolist():
+            mine = slice(self.row_ends[label], self.row_ends[label + 1])
+            rows, row_coef = self.rows[self.row_numbers[mine]], self.row_coef[mine]
+            for side, other, sign in ((second, first, 1), (first, second, -1)):
+                which = np.flatnonzero(by_rows & (side == label))
+                if len(which):
+                    coef[which] += sign * (rows.T @ row_coef[:, other[which]]).T
+        places = np.searchsorted(self.coef_duels, duels[~by_rows])
+        coef[~by_rows] = self.coef[places]
+        return coef
 
     def fits_together(self, n_classes: int, n_features: int) -> bool:
         """Tell whether all arrays have the right kinds and shapes, as those of a file may not."""
@@ -207,15 +212,20 @@ class KeptDuels(NamedTuple):
         """Whether X was."""
         return isinstance(self.rows, np.ndarray)
 
-    @property
-    def pays(self) -> bool:
-        """Whether rows and their coefficients take less space than coefficients of features."""
+    def pays(self, rows_anyway: bool = False) -> bool:
+        """Tell whether rows and their coefficients take less space than coefficients of features.
+
+        The rows take none if the engine keeps them anyway.
+        """
         size = self.rows.size if self.dense else 1.5 * self.rows.nnz
+        size = 0 if rows_anyway else size
         d = self.rows.shape[1]
         return self.row_coef.size + size + self.coef.size < n_pairs(self.n_classes) * d
 
 
-def kept_duels(fitted: FittedDuels, rows: TrainingRows, n_features: int) -> KeptDuels:
+def kept_duels(
+    fitted: FittedDuels, rows: TrainingRows, n_features: int, rows_anyway: bool = False
+) -> KeptDuels:
     """Keep fitted duels as coefficients of rows or of features, whichever is smaller.
 
     Parameters
@@ -226,6 +236,8 @@ def kept_duels(fitted: FittedDuels, rows: TrainingRows, n_features: int) -> Kept
         The rows of the fit.
     n_features : int
         Number of features of X as it was given.
+    rows_anyway : bool, default=False
+        Whether the engine keeps the rows anyway.
     """
     n_classes, dense = rows.n_classes, isinstance(rows.X, np.ndarray)
     coef = fitted.coef if dense else np.asfortranarray(fitted.coef)
@@ -242,7 +254,7 @@ def kept_duels(fitted: FittedDuels, rows: TrainingRows, n_features: int) -> Kept
         appearances.ends,
         fitted.row_coef,
     )
-    if kept.pays:
+    if kept.pays(rows_anyway):
         return kept
     return KeptDuels.of_features(kept.coef_of_columns(), n_classes, n_features, rows.columns)
 

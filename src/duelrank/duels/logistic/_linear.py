@@ -62,6 +62,9 @@ class LinearDuels(Engine):
     @property
     def keeps_training_rows(self) -> bool:
         """Whether the duels are kept as training rows and coefficients of these."""
+        return self._has_row_coefficients()
+
+    def _has_row_coefficients(self) -> bool:
         kept = vars(self).get("kept_")
         return isinstance(kept, dict) and len(kept.get("row_numbers", ())) > 0
 
@@ -80,7 +83,7 @@ class LinearDuels(Engine):
         """
         check_is_fitted(self, "intercept_")
         engine = copy.copy(self)
-        if self.keeps_training_rows:
+        if self._has_row_coefficients():
             engine._keep_coefficients(KeptDuels(**self.kept_).without_rows())
         return engine
 
@@ -273,6 +276,10 @@ class LinearDuels(Engine):
         if not kept.is_plain:
             del self.__dict__["coef_"]
             self.kept_ = kept._asdict()
+
+    def _forget_margins(self) -> None:
+        """Forget what was prepared to compute margins."""
+        _prepared.pop(self, None)
 
     def _margins_in(self, dtype: np.dtype[Any]) -> FeatureMargins | RowMargins:
         """Return what computes margins in a precision; it is prepared once."""

@@ -282,6 +282,7 @@ class DuelsInRows:
             scaling.fit_intercept,
             None if anchor is None else anchor.margins(rows, duels),
             self.scale * scaling.intercept_penalty,
+            anchor is not None and anchor.corrects_one_sided,
         )
         return Batch(duels, appearances, others, problems)
 

@@ -20,13 +20,15 @@ BATCHES_AT_ONCE = 16  # between two reports of progress
 def plan_by_rows(rows: TrainingRows, objective: Objective, settings: Settings) -> ByRows:
     """Tell which duels are solved in the space of their rows.
 
-    Duels without rows of both labels have no coefficients, and count as such duels.
+    Duels without enough rows to be solved have no coefficients, and count as such duels.
     """
     n_rows = count_sides(rows.feedback, rows.n_classes).sum(axis=0).astype(np.intp)
     by_rows = goes_by_rows(n_rows, rows.X, objective.scaling, settings.working_memory)
     if not by_rows.any():
         return ByRows(by_rows, (0, 0))
-    by_rows |= ~np.all(objective.sides, axis=0)
+    anchor = objective.anchor
+    enough = np.any if anchor is not None and anchor.corrects_one_sided else np.all
+    by_rows |= ~enough(objective.sides, axis=0)
     n_appearances = len(Appearances.of(rows.feedback, rows.n_classes).rows)
     return ByRows(by_rows, (n_appearances, rows.n_classes))
 

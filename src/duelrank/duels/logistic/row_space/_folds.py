@@ -129,7 +129,7 @@ class RowFoldSearch:
         found = self.found
         batch = tile.batch(part, self.train)
         problems = batch.problems
-        both = problems.has_both_sides()
+        both = problems.are_solvable()
         n_models = np.maximum(both.sum(axis=1), 1)[:, np.newaxis]
         held_out = self._held_out(batch)
         latest = RowState.zeros(problems.strengths.shape)

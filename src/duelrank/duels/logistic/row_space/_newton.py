@@ -67,6 +67,8 @@ class RowProblems(NamedTuple):
         What is added to the margins; None for nothing.
     intercept_penalty : float, default=0.0
         Penalty of the intercept.
+    one_sided : bool, default=False
+        Whether models with rows on one side only are solved, too.
     """
 
     gram: Gram
@@ -75,6 +77,7 @@ class RowProblems(NamedTuple):
     fit_intercept: bool
     offset: Floats | None = None
     intercept_penalty: float = 0.0
+    one_sided: bool = False
 
     def only(self, duels: NDArray[Any]) -> RowProblems:
         """Return some of the duels."""
@@ -95,9 +98,11 @@ class RowProblems(NamedTuple):
         shift = shift if self.offset is None else shift + self.offset
         return shift.astype(dtype, copy=False)
 
-    def has_both_sides(self) -> NDArray[np.bool_]:
-        """Tell which models have rows on both sides, (Q, F)."""
+    def are_solvable(self) -> NDArray[np.bool_]:
+        """Tell which models have rows on both sides, (Q, F), or any rows if these suffice."""
         takes_part = self.strengths > 0
+        if self.one_sided:
+            return np.any(takes_part, axis=2)
         sides = self.sides[:, np.newaxis]
         both: NDArray[np.bool_] = np.any(takes_part & (sides > 0), axis=2)
         both &= np.any(takes_part & (sides < 0), axis=2)
@@ -185,7 +190,7 @@ def solve(problems: RowProblems, state: RowState, tol: float, max_iter: int) -> 
     max_iter : int
         Most iterations.
     """
-    solvable = problems.has_both_sides()
+    solvable = problems.are_solvable()
     state.decrement[~solvable] = 0
     for stage in STAGES:
         going = solvable & (state.n_iter < max_iter)

@@ -25,7 +25,7 @@ from duelrank.blocks import LabeledBlocks, in_blocks
 from duelrank.duels._protocol import check_counts
 from duelrank.duels.logistic._blocks import fit_blocks
 from duelrank.duels.logistic._fit import fit_in_memory
-from duelrank.duels.logistic._kept import KeptDuels, kept_duels
+from duelrank.duels.logistic._kept import KeptDuels, kept_duels, own_copy
 from duelrank.duels.logistic._linear import LinearDuels
 from duelrank.duels.logistic._rows import (
     Settings,
@@ -235,8 +235,8 @@ class LogisticDuels(LinearDuels):
                 fitted = fit_in_memory(rows, self._settings(C), threads, start_progress)
                 keep_rows = bool(self.keep_rows)
                 kept = kept_duels(fitted, rows, self.n_features_in_, keep_rows)
-                if keep_rows:  # X may be the user's
-                    learned = rows if kept.has_rows else rows._replace(X=rows.X.copy())
+                if keep_rows:
+                    learned = rows if kept.has_rows else rows._replace(X=own_copy(rows.X))
         self._keep(fitted, kept)
         self._keep_rows(learned)
         self.C_ = C

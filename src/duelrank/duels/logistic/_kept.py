@@ -249,7 +249,7 @@ def kept_duels(
         rows.columns,
         coef,
         np.flatnonzero(~fitted.by_rows),
-        rows.X.copy() if dense else sparse.csr_array(rows.X, copy=True),  # it may be the user's
+        own_copy(rows.X),
         appearances.rows,
         appearances.ends,
         fitted.row_coef,
@@ -257,6 +257,11 @@ def kept_duels(
     if kept.pays(rows_anyway):
         return kept
     return KeptDuels.of_features(kept.coef_of_columns(), n_classes, n_features, rows.columns)
+
+
+def own_copy(X: Any) -> Any:
+    """Copy rows, which may be the user's; sparse ones become an array."""
+    return X.copy() if isinstance(X, np.ndarray) else sparse.csr_array(X, copy=True)
 
 
 def are_coefficients(values: Any, shape: tuple[int, ...]) -> bool:

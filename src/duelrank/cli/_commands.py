@@ -9,8 +9,9 @@ from duelrank.cli._group import duelrank
 from duelrank.cli._info import info
 from duelrank.cli._rank import rank
 from duelrank.cli._report import report
+from duelrank.cli._update import update
 
 __all__ = ["duelrank"]
 
-for command in (evaluate, fit, rank, explain, report, info):
+for command in (evaluate, fit, update, rank, explain, report, info):
     duelrank.add_command(command)

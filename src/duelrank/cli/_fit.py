@@ -21,6 +21,7 @@ from duelrank.cli._options import (
     reading_options,
     shown_option,
     training_rows_option,
+    updatable_option,
 )
 from duelrank.cli._shortlists import (
     CALIBRATION_SHARE,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 @ranker_options
 @column_options
 @training_rows_option
+@updatable_option
 @reading_options
 def fit(
     data: str,
@@ -57,6 +59,7 @@ def fit(
     categorical: tuple[str, ...],
     text: tuple[str, ...],
     no_training_rows: bool,
+    updatable: bool,
     delimiter: str | None,
     encoding: str,
     **ranker: Any,
@@ -73,6 +76,8 @@ def fit(
     if coverage_by is not None and coverage is None:
         raise click.UsageError("--coverage-by needs --coverage.")
     check_options(coverage, targets, shown)
+    if updatable:
+        _check_updatable(coverage, targets, shown, no_training_rows)
     check_inputs(data)
     check_output(output, data)
     from sklearn.pipeline import Pipeline
@@ -82,10 +87,12 @@ def fit(
     from duelrank.preprocessing import make_preprocessing
     from duelrank.storage import save
 
-    duels = make_ranker(**ranker)
+    duels = make_ranker(**ranker, updatable=updatable)
     columns = ColumnRoles(targets, shown, ignore, categorical, text)
     training = read_training_data(data, columns, delimiter, encoding)
     _check_labels(training, targets)
+    if updatable and training.lists is not None:
+        raise click.UsageError("--updatable needs one label a row, not lists.")
     check_rows(coverage, training, len(training.y))
     learn_all_labels(duels, training)
     model: Any = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
@@ -117,6 +124,21 @@ def fit(
         f"Fitted {n_pairs(len(labels))} duels between {len(labels)} labels{lists} on "
         f"{rows} rows in {seconds:.2f} s; saved {plain(output)}."
     )
+
+
+def _check_updatable(
+    coverage: float | None, targets: tuple[str, ...], shown: tuple[str, ...], no_rows: bool
+) -> None:
+    """Raise for options that an updatable model cannot have."""
+    if coverage is not None:
+        raise click.UsageError(
+            "--updatable and --coverage exclude each other: lists would not hold what they promise "
+            "after an update."
+        )
+    if len(targets) > 1 or shown:
+        raise click.UsageError("--updatable needs one label a row, not lists or choices.")
+    if no_rows:
+        raise click.UsageError("--updatable needs the training rows: leave out --no-training-rows.")
 
 
 def _with_lists(model: Any, coverage: float, by: str | None, seed: int) -> Any:

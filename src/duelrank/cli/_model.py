@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,18 +147,36 @@ class _Points:
 
 
 def load_model(path: str, trust: tuple[str, ...]) -> Model:
-    """Load a model file."""
+    """Load a model file, to rank with."""
+    model, description = open_model(path, trust)
+    if hasattr(model, "predict_intervals"):
+        model = model.estimator_  # the command has no use for intervals of places
+    give_arrays(model)
+    return Model(model, description)
+
+
+def with_arrays(model: Any) -> Any:
+    """Return a copy of a pipeline whose transformers take the columns that `Model` reads."""
+    from sklearn.pipeline import Pipeline
+
+    if not isinstance(model, Pipeline):
+        return model
+    transformers = copy.deepcopy(model.steps[:-1])
+    give_arrays(transformers)
+    model = copy.copy(model)
+    model.steps = [*transformers, model.steps[-1]]
+    return model
+
+
+def open_model(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelDescription]:
+    """Load the model of a file as it is, and what the file says about it."""
     from duelrank.storage import ModelFileError, UntrustedTypesError, load_with_description
 
     try:
-        model, description = load_with_description(path, trusted=trust)
+        return load_with_description(path, trusted=trust)
     except UntrustedTypesError as error:
         options = " ".join(f"--trust {plain(name)}" for name in error.names)
         raise ModelFileError(
             f"{path} holds types that are not trusted; if you know where the file comes from, "
             f"name them: {options}."
         ) from error
-    if hasattr(model, "predict_intervals"):
-        model = model.estimator_  # the command has no use for intervals of places
-    give_arrays(model)
-    return Model(model, description)

@@ -151,6 +151,13 @@ training_rows_option = click.option(
     help="Keep training rows out of the model file, which may be larger then.",
 )
 
+updatable_option = click.option(
+    "--updatable",
+    is_flag=True,
+    help="Keep all training rows in the model file, so that `update` can add rows and labels. "
+    "Implies --engine logistic, with a -C that goes by the scale of the rows unless it is given.",
+)
+
 trust_option = click.option(
     "--trust",
     multiple=True,
@@ -166,14 +173,19 @@ def make_ranker(
     ties: str,
     seed: int,
     jobs: int | None,
+    updatable: bool = False,
 ) -> Any:
     """Make the ranker that the options describe."""
-    engine = engine or ("auto" if penalty is None else "logistic")
+    engine = engine or ("auto" if penalty is None and not updatable else "logistic")
+    if updatable and engine != "logistic":
+        raise click.UsageError(f"--updatable is for the engine logistic, not for {engine}.")
     if penalty is not None and engine != "logistic":
         raise click.UsageError(f"-C is an option of the engine logistic, not of {engine}.")
     from duelrank import DuelRanker
 
     fighter = _make_engine(engine, 1.0 if penalty is None else penalty)
+    if updatable:
+        fighter.set_params(keep_rows=True, C="scale" if penalty is None else penalty)
     return DuelRanker(fighter, aggregation=aggregation, ties=ties, n_jobs=jobs, random_state=seed)
 
 

@@ -23,8 +23,10 @@ from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import Settings, TrainingRows, no_progress
 from duelrank.duels.logistic._table import Scaling
 from duelrank.duels.logistic.row_space import _duels as row_duels
+from duelrank.duels.logistic.row_space import _products as row_products
 from duelrank.duels.logistic.row_space import plan_by_rows, solve_by_rows
 from duelrank.duels.logistic.row_space._gram import DuelGrams, GridGrams
+from duelrank.duels.logistic.row_space._products import RowProducts
 from duelrank.feedback import outcomes
 from duelrank.rankings import ranks_from_lists
 
@@ -671,3 +673,18 @@ def test_rows_can_be_left_out_of_a_model(rng):
     ranker.duels_.coef_ = ranker.duels_.coef_
     assert not is_by_rows(ranker.duels_)
     np.testing.assert_array_equal(ranker.predict_order(X), order)
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_products_of_many_small_parts_are_those_of_each(rng, monkeypatch, is_sparse):
+    X = rng.normal(size=(30, 40)) * (rng.random((30, 40)) < 0.3)
+    X[:, :3] += 1  # columns with entries in most rows are multiplied as dense ones
+    centre = None if is_sparse else X.mean(axis=0)
+    threads = Threads(None, 1)
+    products = RowProducts(sparse.csr_array(X) if is_sparse else X, centre, 2.0, threads)
+    parts = [np.array([3, 1, 4]), np.arange(0), np.arange(10, 30), np.array([7])]
+    for at_once in (2**22, 1):
+        monkeypatch.setattr(row_products, "NUMBERS_AT_ONCE", at_once)
+        for gram, rows in zip(products.within_each(parts), parts, strict=True):
+            np.testing.assert_allclose(gram, products.within(rows), atol=1e-13)
+            assert np.array_equal(gram, gram.T)

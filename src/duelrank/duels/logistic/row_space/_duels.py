@@ -7,6 +7,9 @@ before the next tile. The duels of a tile are solved in small batches that fit i
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +43,7 @@ GRAM_PER_ENTRY, VECTORS = 8, 5
 # Where the products of the wanted duels are a smaller share of all products, they are computed duel
 # by duel, for so many duels at a time.
 FEW_PRODUCTS, DUELS_AT_ONCE = 0.1, 512
+MANY_DUELS = 8  # of a label among those, whose products with all rows of these are one product
 LARGEST_RATIO = 1e3  # of the largest column and the median one
 
 ALL = slice(None)
@@ -204,9 +208,9 @@ class DuelsInRows:
         first, second = (np.unique(side[duels]) for side in self.pairs)
         labels = np.union1d(first, second)
         if self.one_by_one:
-            own = {int(label): self._own_gram(int(label)) for label in labels}
             nothing = _Rows(duels[:0], {})
-            return Tile(self, duels, nothing, nothing, None, own)
+            own, hubs = self._own_grams(labels.tolist()), self._hubs(duels)
+            return Tile(self, duels, nothing, nothing, None, own, hubs)
         if not self._is_between_ranges(duels):
             rows = _Rows.of(self.appearances, labels)
             cross = self.products.within(rows.numbers)
@@ -219,6 +223,35 @@ class DuelsInRows:
         cross = self.products.between(ahead.numbers, behind.numbers)
         own = {int(label): self._own_gram(int(label)) for label in labels}
         return Tile(self, duels, ahead, behind, cross, own)
+
+    def _hubs(self, duels: NDArray[np.intp]) -> dict[int, _Hub]:
+        """Return products of labels that have many of some duels with all rows of these."""
+        first, second = (side[duels] for side in self.pairs)
+        hubs: dict[int, _Hub] = {}
+        waiting = np.ones(len(duels), dtype=bool)
+        counts = np.bincount(np.concatenate([first, second]), minlength=self.rows.n_classes)
+        for label in np.argsort(-counts, kind="stable").tolist():
+            mine = waiting & ((first == label) | (second == label))
+            if np.count_nonzero(mine) < MANY_DUELS:
+                break
+            others = np.where(first[mine] == label, second[mine], first[mine]).tolist()
+            rows_of = [self.appearances.rows[self.appearances.of_label(other)] for other in others]
+            own_rows = self.appearances.rows[self.appearances.of_label(label)]
+            products = self.products.between(own_rows, np.concatenate(rows_of))
+            ends = np.cumsum([0, *map(len, rows_of)]).tolist()
+            slices = [slice(start, stop) for start, stop in itertools.pairwise(ends)]
+            hubs[label] = _Hub(products, dict(zip(others, slices, strict=True)))
+            waiting &= ~mine
+        return hubs
+
+    def _own_grams(self, labels: list[int]) -> dict[int, Floats]:
+        """Return the products inside labels."""
+        missing = [label for label in labels if label not in self._own]
+        rows_of = [self.appearances.rows[self.appearances.of_label(label)] for label in missing]
+        grams = dict(zip(missing, self.products.within_each(rows_of), strict=True))
+        for label, gram in grams.items():
+            self._remember(label, gram)
+        return {label: self._own[label] if label in self._own else grams[label] for label in labels}
 
     def _own_gram(self, label: int) -> Floats:
         """Return the products inside a label."""
@@ -336,6 +369,8 @@ class Tile(NamedTuple):
         Their products; None to compute them duel by duel.
     own : dict of int to ndarray
         The products inside every label.
+    hubs : dict of int to _Hub, default={}
+        Products of labels that have many of the duels, if there are no others.
     """
 
     duels_in_rows: DuelsInRows
@@ -344,6 +379,7 @@ class Tile(NamedTuple):
     behind: _Rows
     cross: Floats | None
     own: dict[int, Floats]
+    hubs: Mapping[int, _Hub] = MappingProxyType({})
 
     def batch(self, cut: Cut, takes_part: NDArray[np.bool_] | None = None) -> Batch:
         """Return some duels with their problems, C = 1.
@@ -410,6 +446,11 @@ class Tile(NamedTuple):
     def _cross(self, a: int, b: int, of_a: Any = ALL, of_b: Any = ALL) -> Floats:
         """Return the products between two labels, or between some of their appearances."""
         if self.cross is None:
+            for label, other, turned in ((a, b, False), (b, a, True)):
+                if label in self.hubs and other in self.hubs[label].places:
+                    hub = self.hubs[label]
+                    products = hub.products[:, hub.places[other]]
+                    return (products.T if turned else products)[of_a][:, of_b]
             whole = self.duels_in_rows
             rows_of = whole.appearances.rows
             ahead = rows_of[whole.appearances.of_label(a)][of_a]
@@ -418,6 +459,13 @@ class Tile(NamedTuple):
         rows = _as_slice(self.ahead.places[a][of_a])
         columns = _as_slice(self.behind.places[b][of_b])
         return self.cross[rows][:, columns]
+
+
+class _Hub(NamedTuple):
+    """The products of a label's rows with those of others, and the columns of these."""
+
+    products: Floats
+    places: dict[int, slice]
 
 
 class _Rows(NamedTuple):

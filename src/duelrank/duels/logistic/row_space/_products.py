@@ -21,6 +21,7 @@ from duelrank.duels.logistic._batch import Floats
 # a sparse product takes more time for the pairs of rows that share it than a dense one for all.
 FREQUENT = 0.08
 ROWS_AT_ONCE = 512  # of a product that threads share
+NUMBERS_AT_ONCE = 2**22  # of the dense parts of many small parts
 
 
 class RowProducts:
@@ -92,14 +93,50 @@ class RowProducts:
         self.threads.map(mirror, parts)
         return result
 
+    def within_each(self, parts: list[NDArray[np.intp]]) -> list[Floats]:
+        """Return the products between the rows of every part, many small parts at once."""
+        grams: list[Floats] = []
+        at_once = max(1, NUMBERS_AT_ONCE // max(1, self.frequent.shape[1]))
+        ends = np.cumsum([0, *map(len, parts)])
+        for number in np.unique(ends[:-1] // at_once):
+            some = np.flatnonzero(ends[:-1] // at_once == number)
+            grams += self._within_some([parts[i] for i in some])
+        return grams
+
+    def _within_some(self, parts: list[NDArray[np.intp]]) -> list[Floats]:
+        dense, sparse_part = self._matrices(np.concatenate(parts))
+        counts = np.array([len(part) for part in parts])
+        ends = np.cumsum([0, *counts])
+        where = np.cumsum([0, *counts**2])
+        numbers = np.zeros(where[-1])
+        if sparse_part is not None:
+            # One product for all: the entries of every part get columns of their own.
+            part = np.repeat(np.arange(len(parts)), counts)
+            entry_part = np.repeat(part, np.diff(sparse_part.indptr))
+            columns = entry_part * sparse_part.shape[1] + sparse_part.indices
+            used, columns = np.unique(columns, return_inverse=True)
+            shape = sparse_part.shape[0], len(used)
+            apart = sparse.csr_array((sparse_part.data, columns, sparse_part.indptr), shape=shape)
+            product = sparse.coo_array(apart @ apart.T)
+            mine = part[product.row]
+            place = (product.row - ends[mine]) * counts[mine] + product.col - ends[mine]
+            numbers[where[mine] + place] = product.data
+        grams = []
+        for i, count in enumerate(counts.tolist()):
+            gram = numbers[where[i] : where[i + 1]].reshape(count, count)
+            rows = dense[ends[i] : ends[i + 1]]
+            gram += rows @ rows.T
+            grams.append(np.triu(gram) + np.triu(gram, 1).T)
+        return grams
+
     def _matrices(self, rows: NDArray[np.intp]) -> tuple[Floats, Any]:
         """Return the dense part and the sparse part, if there is one, of some rows."""
-        part = self.frequent[rows]
+        part = self.frequent[rows]  # a copy
         dense = part.toarray() if self.rare is not None else part
         dense = dense.astype(np.float64, copy=False)
         if self.centre is not None:
-            dense = dense - self.centre
-        dense = dense * self.factor
+            dense -= self.centre
+        dense *= self.factor
         if self.rare is None:
             return dense, None
         return dense, sparse.csr_array(self.rare[rows], dtype=np.float64) * self.factor

@@ -94,7 +94,7 @@ def test_sparse_matrices_are_kept_as_arrays(path, rng):
 @pytest.mark.filterwarnings("ignore::duelrank.storage.ModelVersionWarning")
 def test_models_of_older_versions_go_on_from_their_solution():
     folder = Path(__file__).parent / "written_by_0_2"
-    old = load(folder / "logistic.skops")
+    old = load(folder / "logistic.skops")[-1]
     labels = old.classes_[:2]
     assert old.duels_.keep_rows is False
     points = sparse.csr_array(np.zeros((2, old.n_features_in_)))

@@ -19,7 +19,8 @@ way of a fit. These are the files, roughly in the order in which a fit goes thro
   over blocks of rows;
 - `_batch` and `_loss`: groups of rows in arrays, and the loss with its derivatives;
 - `_result` and `_checkpoint`: what is known of all duels, and the file from which a fit goes on;
-- `_kept`: what a fitted engine keeps, coefficients of features or of rows.
+- `_kept`: what a fitted engine keeps, coefficients of features or of rows;
+- `_update`: rows that come later, and labels that come and go.
 """
 
 from duelrank.duels.logistic._cv import LogisticDuelsCV

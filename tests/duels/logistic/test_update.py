@@ -117,7 +117,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     operations=OPERATIONS,
     shape=st.sampled_from(sorted(SHAPES)),

@@ -291,7 +291,8 @@ class LogisticDuels(LinearDuels):
         last = self._solution()
         numbering = check_numbering(known_codes, self.n_classes_, n_classes)
         new = check_new_rows(self, X, feedback, n_classes, sample_weight)
-        settings = self._settings(self.C_)._replace(checkpoint=None)
+        C = float(vars(self).get("C_", self.C))  # models of version 0.2 have no C_
+        settings = self._settings(C)._replace(checkpoint=None)
         rows = None
         with threads_of_blas() as threads:
             if self.keep_rows:

@@ -105,7 +105,7 @@ def test_class_weights_follow_their_labels(iris):
     ranker.partial_fit(more, labels)
     scratch = exact(class_weight=weights).fit(np.vstack([X, more]), [*y, *labels])
     assert_same_ranker(ranker, scratch, X)
-    ranker.drop_labels(["b"])
+    ranker.drop_label("b")
     assert ranker.duels_.class_weight[1] == 3.0
     ranker.partial_fit(X[y == "b"], y[y == "b"])
     assert_same_ranker(ranker, scratch, X)

@@ -354,6 +354,22 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         self._renew(engine, self.classes_[left])
         return self
 
+    @available_if(_engine_can("drop_labels"))
+    def drop_label(self, label: Any) -> DuelRanker:
+        """Forget one label, as `drop_labels` forgets several.
+
+        Parameters
+        ----------
+        label : label
+            One of `classes_`.
+
+        Returns
+        -------
+        self : DuelRanker
+            The smaller ranker.
+        """
+        return self.drop_labels([label])
+
     def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> DuelRanker:
         """Fit, with other `classes` than the parameter if there are any."""
         if classes is None:

@@ -15,6 +15,7 @@ MODULES = [
     "duels",
     "evaluation",
     "explanations",
+    "export",
     "feedback",
     "losses",
     "plotting",

@@ -84,6 +84,7 @@ ROOMS = {
     ],
     "evaluation": ["rankings", "predictions", "rankers", "shortlists"],
     "storage": ["losses", "duels", "scoring", "rankers", "shortlists", "preprocessing"],
+    "export": ["duels", "tournaments", "rankers"],
     "cli": [
         "rankings",
         "tables",

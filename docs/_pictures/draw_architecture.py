@@ -19,7 +19,7 @@ ROWS = [
     ("more rankings\nand theory", ["consensus", "competitors", "posteriors", "bounds", "datasets"]),
     (
         "what people\nlook at",
-        ["explanations", "plotting", "report", "evaluation", "storage", "cli"],
+        ["explanations", "plotting", "report", "evaluation", "storage", "export", "cli"],
     ),
 ]
 WHAT = {
@@ -45,6 +45,7 @@ WHAT = {
     "report": "an HTML page",
     "evaluation": "side by side",
     "storage": "model files",
+    "export": "ONNX models",
     "cli": "the command",
 }
 FOUNDATIONS = (

@@ -41,6 +41,8 @@ __all__ = [
 ]
 
 # For other rooms: kernels on plain arrays that check nothing, and checks.
+from duelrank.tournaments._aggregation_and_ties import EVIDENCE_DECIMALS as EVIDENCE_DECIMALS
+from duelrank.tournaments._aggregation_and_ties import POSTERIOR_DECIMALS as POSTERIOR_DECIMALS
 from duelrank.tournaments._aggregation_and_ties import aggregate as aggregate
 from duelrank.tournaments._aggregation_and_ties import copeland_from_wins as copeland_from_wins
 from duelrank.tournaments._aggregation_and_ties import needs_expected_wins as needs_expected_wins

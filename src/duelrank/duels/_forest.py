@@ -311,6 +311,28 @@ class ForestDuels(Engine):
             margins[self._told, duels] = _log_odds(probabilities)
         return margins
 
+    def leaf_probabilities(self) -> tuple[NDArray[np.float32], list[NDArray[np.intp]]]:
+        """Return the probabilities of all duels in all leaves, for whoever walks the trees.
+
+        Returns
+        -------
+        table : ndarray of float32, of shape (number of leaves, K(K−1)/2)
+            Probability that the second label of every duel wins. The probability of a point is the
+            mean over the leaves that it is in.
+        rows : list of ndarrays of int
+            For every tree, the row of every node in the table; −1 for nodes that are no leaves.
+        """
+        check_is_fitted(self, "forest_")
+        trees = [tree.tree_ for tree in self.forest_.estimators_]
+        is_leaf = np.concatenate([tree.children_left == NO_CHILD for tree in trees])
+        rows = np.where(is_leaf, np.cumsum(is_leaf) - 1, -1)
+        batch = self._tree_batch(slice(len(trees)))
+        places = batch.nodes.place[is_leaf]
+        table = np.empty((len(places), n_pairs(self.n_classes_)), dtype=np.float32)
+        for duels in batches(table.shape[1], TABLE_WIDTH):
+            table[:, duels] = self._table(batch, duels)[places]
+        return table, np.split(rows, np.cumsum(self._n_nodes())[:-1])
+
     def check_fitted(self, n_classes: int) -> None:
         """Check that the fitted arrays fit together.
 

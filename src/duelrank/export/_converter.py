@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from duelrank.export._duels import write_duels
+from duelrank.export._duels import exported_engine, write_duels
 from duelrank.export._nodes import Nodes, as_tensor_values
 from duelrank.export._rankings import Rankings
 from duelrank.rankers import DuelRanker
@@ -45,7 +45,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     features = operator.inputs[0]
     is_double = type(features.type).__name__ == "DoubleTensorType"
     dtype = np.float64 if is_double else np.float32
-    duels = write_duels(nodes, ranker.duels_, features.full_name, ranker.label_order_, dtype)
+    engine = exported_engine(ranker.duels_)
+    duels = write_duels(nodes, engine, features.full_name, ranker.label_order_, dtype)
     n_classes, k = len(ranker.classes_), options["k"] or 1
     in_full = set(names) - {"label", "top"}
     rankings = Rankings(nodes, ranker, duels, n_classes if in_full else k)
@@ -62,6 +63,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             nodes("Add", rankings.places, nodes.constant(1, np.int64), output=output)
         elif name == "scores":
             nodes("Identity", rankings.scores, output=output)
+        elif name == "probabilities":
+            nodes("Identity", rankings.probabilities, output=output)
 
 
 def _options(scope: Any, model: Any) -> dict[str, Any]:

@@ -74,6 +74,46 @@ class Nodes:
         """Convert numbers."""
         return self("Cast", values, to=onnx_type(dtype))
 
+    def unsqueeze(self, values: str, axis: int) -> str:
+        """Insert an axis of length 1."""
+        return self("Unsqueeze", values, self.constant([axis], np.int64))
+
+    def columns(self, values: str, start: int, stop: int) -> str:
+        """Take columns of a table."""
+        bounds = (self.constant([bound], np.int64) for bound in (start, stop, 1))
+        return self("Slice", values, *bounds)
+
+    def running(self, operator: str, values: str, axis: int, backwards: bool = False) -> str:
+        """Write the running maximum (Max) or minimum (Min) of doubles along the last axis."""
+        from onnx import helper
+
+        double = onnx_type(np.float64)
+        before, value, after, out = (self.name(of) for of in ("before", "value", "after", "out"))
+        shape = [None] * axis
+        body = helper.make_graph(
+            [
+                helper.make_node(operator, [before, value], [after]),
+                helper.make_node("Identity", [after], [out]),
+            ],
+            f"running_{operator}",
+            [helper.make_tensor_value_info(name, double, shape) for name in (before, value)],
+            [helper.make_tensor_value_info(name, double, shape) for name in (after, out)],
+        )
+        start = self("Gather", values, self.constant(-1 if backwards else 0, np.int64), axis=axis)
+        found = self.several(
+            "Scan",
+            2,
+            start,
+            values,
+            body=body,
+            num_scan_inputs=1,
+            scan_input_axes=[axis],
+            scan_output_axes=[axis],
+            scan_input_directions=[int(backwards)],
+            scan_output_directions=[int(backwards)],
+        )
+        return found[1]
+
     def total(self, values: str, axis: int) -> str:
         """Sum along an axis, which is dropped."""
         return self("ReduceSum", values, self.constant([axis], np.int64), keepdims=0)

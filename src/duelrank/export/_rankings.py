@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from duelrank.export._duels import Squares
 from duelrank.export._nodes import Nodes
-from duelrank.tournaments import EVIDENCE_DECIMALS, needs_expected_wins
+from duelrank.export._probabilities import write_posteriors, write_projection
+from duelrank.tournaments import EVIDENCE_DECIMALS, POSTERIOR_DECIMALS, needs_expected_wins
 
 # Half the distance from 1 to the next number, u, as u (1 + 2u): x − |x| u (1 + 2u) is rounded to
 # the number before x (Rump, Zimmermann, Boldo & Melquiond 2009).
@@ -46,34 +47,55 @@ class Rankings:
 
     def labels(self, labels: NDArray[Any], n_places: int, output: str) -> str:
         """Return the labels of the first places, (n, n_places)."""
-        first = self._first(self.order[1], n_places)
+        first = self.order
+        if n_places < self.n_places:
+            first = self.nodes.columns(first, 0, n_places)
         return self.nodes("Gather", self.nodes.constant(labels), first, output=output, axis=0)
 
     @cached_property
-    def order(self) -> tuple[str, str]:
-        """The values that rank, descending, and the numbers of their labels, (n, n_places)."""
+    def order(self) -> str:
+        """The numbers of the labels, best first, (n, n_places)."""
         if self.aggregation == "copeland":
             return self._largest(self._copeland, self.n_places)
-        _, by_wins = self._largest(self._copeland, self.n_classes)
-        along = self.nodes("GatherElements", self._expected_wins, by_wins, axis=1)
-        values, places = self._largest(along, self.n_places)
-        return values, self.nodes("GatherElements", by_wins, places, axis=1)
+        by_wins = self._largest(self._copeland, self.n_classes)
+        values = self._expected_wins
+        if self.aggregation == "coupling":
+            values = self._rounded(self.posteriors, POSTERIOR_DECIMALS)
+        places = self._largest(self._along(values, by_wins), self.n_places)
+        return self._along(by_wins, places)
 
     @cached_property
     def places(self) -> str:
         """The place of every label, from 0, columns as in `classes_`, (n, K)."""
-        codes = self.nodes(
-            "Gather", self.nodes.constant(self.label_order, np.int64), self.order[1], axis=0
-        )
-        return self._largest(codes, self.n_classes, largest=0)[1]
+        label_order = self.nodes.constant(self.label_order, np.int64)
+        codes = self.nodes("Gather", label_order, self.order, axis=0)
+        return self._largest(codes, self.n_classes, largest=0)
 
     @cached_property
     def scores(self) -> str:
         """The scores of all labels, columns as in `classes_`, (n, K)."""
-        values = self.order[0]
+        of_labels = {
+            "copeland": lambda: self._copeland,
+            "expected_wins": lambda: self._expected_wins,
+            "coupling": lambda: self.posteriors,
+        }[self.aggregation]()
+        along = self._along(of_labels, self.order)
+        if self.aggregation == "coupling":
+            along = self.nodes.running("Min", along, axis=1)
         if self.aggregation != "copeland" or needs_expected_wins(self.ties, self.n_classes):
-            values = self._lowered(values)
-        return self.nodes("GatherElements", values, self.places, axis=1)
+            along = self._lowered(along)
+        return self._along(along, self.places)
+
+    @cached_property
+    def probabilities(self) -> str:
+        """Posteriors that do not contradict the ranking, columns as in `classes_`, (n, K)."""
+        along = self._along(self.posteriors, self.order)
+        return self._along(write_projection(self.nodes, along, self.n_classes), self.places)
+
+    @cached_property
+    def posteriors(self) -> str:
+        """Coupled posteriors, columns in the label order, (n, K)."""
+        return write_posteriors(self.nodes, self.duels.evidence, self.n_classes)
 
     @cached_property
     def _copeland(self) -> str:
@@ -111,27 +133,20 @@ class Rankings:
         whole = self.nodes("Round", self.nodes("Mul", values, unit))
         return self.nodes("Div", whole, unit)
 
-    def _largest(self, values: str, k: int, largest: int = 1) -> tuple[str, str]:
-        """Return the k largest values of every row, or the smallest ones, and where they are."""
-        found = self.nodes.several(
-            "TopK", 2, values, self.nodes.constant([k], np.int64), axis=1, largest=largest
-        )
-        return found[0], found[1]
+    def _along(self, values: str, places: str) -> str:
+        return self.nodes("GatherElements", values, places, axis=1)
 
-    def _first(self, values: str, n_places: int) -> str:
-        """Return the first columns of an array with `n_places` of them."""
-        if n_places == self.n_places:
-            return values
-        bounds = (self.nodes.constant([bound], np.int64) for bound in (0, n_places, 1))
-        return self.nodes("Slice", values, *bounds)
+    def _largest(self, values: str, k: int, largest: int = 1) -> str:
+        """Tell where the k largest values of every row are, or the smallest ones, in order."""
+        k_of = self.nodes.constant([k], np.int64)
+        return self.nodes.several("TopK", 2, values, k_of, axis=1, largest=largest)[1]
 
     def _lowered(self, values: str) -> str:
         """Lower equal values of a descending row by the smallest steps there are."""
         nodes, n_classes = self.nodes, self.n_classes
-        rows = nodes("Unsqueeze", values, nodes.constant([2], np.int64))
-        columns = nodes("Unsqueeze", values, nodes.constant([1], np.int64))
+        is_equal = nodes("Equal", nodes.unsqueeze(values, 2), nodes.unsqueeze(values, 1))
         before = nodes.constant(np.tril(np.ones((n_classes, n_classes), dtype=bool), k=-1))
-        equal = nodes("And", nodes("Equal", rows, columns), before)
+        equal = nodes("And", is_equal, before)
         n_steps = nodes.total(nodes.cast(equal, np.float32), axis=2)
         below = nodes("Mul", nodes("Abs", values), nodes.constant(STEP_DOWN, np.float64))
         step = nodes("Sub", values, nodes("Sub", values, below))

@@ -483,3 +483,31 @@ def test_mistakes_with_places_are_named():
     forest = FrozenEstimator(RandomForestClassifier(3).fit(points, np.arange(40) % 3))
     with pytest.raises(ValueError, match="width='duels' needs a DuelRanker"):
         PlaceIntervals(forest, width="duels").fit(points, ranks[:, [0, 1, 2]])
+
+
+@pytest.mark.filterwarnings("ignore:labels ")
+@pytest.mark.parametrize("by", ["all", "label"])
+def test_thresholds_say_what_is_in_a_list(by, digits):
+    """By rank, the first label aside, those whose place is no more than the threshold are in."""
+    X, y = digits
+    lists = Shortlister(
+        DuelRanker(LogisticDuels(C=1e-3), random_state=0),
+        coverage=[0.8, 0.9, 0.97],
+        by=by,
+        conformity_score="rank",
+        allow_empty=True,
+        random_state=0,
+    ).fit(X[:600], y[:600])
+    places = predict_ranks(lists.estimator_, X[600:])
+    thresholds = lists.score_thresholds()
+    assert thresholds.shape == (3, 10)
+    assert (np.diff(thresholds, axis=0) >= 0).all()
+    expected = places <= thresholds[:, np.newaxis]
+    np.testing.assert_array_equal(lists.shortlist_mask(X[600:]), expected)
+
+
+def test_lists_without_thresholds(digits):
+    X, y = digits
+    lists = Shortlister(randomize=True, random_state=0).fit(X[:200], y[:200])
+    with pytest.raises(ValueError, match="no thresholds with randomize: lists are drawn"):
+        lists.score_thresholds()

@@ -33,6 +33,12 @@ from duelrank.shortlists._measures import (
 )
 from duelrank.shortlists._places import PlaceIntervals
 from duelrank.shortlists._rows import hold_out as hold_out
+
+# For export: what scores are made of.
+from duelrank.shortlists._scores import BELOW_ONE_PLACE as BELOW_ONE_PLACE
+from duelrank.shortlists._scores import ON_PROBABILITIES as ON_PROBABILITIES
+from duelrank.shortlists._scores import RAPS_FREE_PLACES as RAPS_FREE_PLACES
+from duelrank.shortlists._scores import RAPS_PENALTY as RAPS_PENALTY
 from duelrank.shortlists._shortlister import RankedLists, Shortlister
 
 __all__ = [

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Real
 from typing import Any
 
@@ -73,6 +74,19 @@ class Calibration:
             below, upto = (np.searchsorted(own, scores[here], side) for side in ("left", "right"))
             above[here], equal[here] = len(own) - upto, upto - below
         return above, equal
+
+    def thresholds(self, coverage: float) -> NDArray[np.float64]:
+        """Return the largest score of every group whose p-value is above 1 − coverage."""
+        found = []
+        for begin, end in pairwise(self.begins.tolist()):
+            own = self.scores[begin:end]
+            # The p-value of a score that so many calibration scores reach.
+            n_reaching = np.arange(len(own) + 1)
+            none = np.zeros(len(own) + 1, dtype=np.intp)
+            enough = exceeds(p_values(n_reaching, none, np.array([len(own)]), None), coverage)
+            fewest = int(np.argmax(enough))  # all of them are always enough
+            found.append(np.inf if fewest == 0 else own[len(own) - fewest])
+        return np.array(found)
 
 
 def p_values(

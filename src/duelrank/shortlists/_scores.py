@@ -32,6 +32,7 @@ SCORES = ("auto", "probability", "evidence", "rank", "aps", "raps")
 ON_PROBABILITIES = ("probability", "aps", "raps")
 LARGE = 1e15
 RAPS_PENALTY, RAPS_FREE_PLACES = 0.1, 1
+BELOW_ONE_PLACE = 1 - 2.0**-20  # what evidence counts for: the next place is always more odd
 
 
 class Oddness(NamedTuple):
@@ -147,8 +148,7 @@ def _by_rank(numbers: NDArray[np.float64], drawn: Drawn) -> NDArray[np.float64]:
 
 
 def _by_evidence(numbers: NDArray[np.float64], drawn: Drawn) -> NDArray[np.float64]:
-    below_one = 1 - 2.0**-20  # the next place is always more odd
-    return _by_rank(numbers, drawn) - below_one * numbers
+    return _by_rank(numbers, drawn) - BELOW_ONE_PLACE * numbers
 
 
 def _by_mass(numbers: NDArray[np.float64], drawn: Drawn) -> NDArray[np.float64]:

@@ -407,6 +407,34 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         return self.ranked_lists(X, groups).p_values
 
+    def score_thresholds(self) -> NDArray[np.float64]:
+        """Return the largest scores with which labels are in lists, for whoever compares alone.
+
+        Returns
+        -------
+        thresholds : ndarray of shape (n_coverages, K)
+            A label is in the list of a coverage if its conformity score is no more than this, or if
+            it is the first one and lists may not be empty.
+
+        Raises
+        ------
+        ValueError
+            If lists are not made by comparison with a number for every label: with `cv`, with
+            `randomize`, or by groups of rows.
+        """
+        check_is_fitted(self)
+        for is_so, what in (
+            (self.fold_estimators_ is not None, "cv: lists compare with the models of all folds"),
+            (self.settings_["randomize"], "randomize: lists are drawn"),
+            (self.groups_ is not None, "by='group': lists depend on the groups of rows"),
+        ):
+            if is_so:
+                raise ValueError(f"there are no thresholds with {what}.")
+        calibration = Calibration(self.calibration_scores_[0], self.calibration_begins_[0])
+        judged = self.label_groups_
+        groups = np.zeros(len(self.classes_), dtype=np.intp) if judged is None else judged
+        return np.stack([calibration.thresholds(c)[groups] for c in self.coverages_.tolist()])
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the first label of every point.
 

@@ -414,3 +414,18 @@ def test_the_ranker_seeds_the_forest(iris):
 def test_wrong_settings_are_named(iris, settings, message):
     with pytest.raises(ValueError, match=message):
         ForestDuels(**settings).fit(*iris, n_classes=3)
+
+
+@pytest.mark.parametrize("kind", ["labels", "lossy"])
+def test_leaf_probabilities_are_those_of_points(kind, rng):
+    X = rng.normal(size=(80, 3))
+    feedback = feedback_of_every_kind(rng, np.arange(80) % 4, 4)[kind]
+    engine = ForestDuels(7, random_state=0).fit(X, feedback, 4)
+    table, rows = engine.leaf_probabilities()
+    leaves = engine.forest_.apply(X.astype(np.float32))
+    places = np.stack([of_tree[leaf] for of_tree, leaf in zip(rows, leaves.T, strict=True)])
+    assert places.min() >= 0
+    assert sorted(np.concatenate([of_tree[of_tree >= 0] for of_tree in rows])) == list(
+        range(len(table))
+    )
+    np.testing.assert_allclose(table[places].mean(axis=0), engine.probabilities(X), atol=1e-6)

@@ -84,7 +84,15 @@ ROOMS = {
     ],
     "evaluation": ["rankings", "predictions", "rankers", "shortlists"],
     "storage": ["losses", "duels", "scoring", "rankers", "shortlists", "preprocessing"],
-    "export": ["duels", "tournaments", "rankers"],
+    "export": [
+        "rankings",
+        "duels",
+        "tournaments",
+        "rankers",
+        "shortlists",
+        "preprocessing",
+        "storage",
+    ],
     "cli": [
         "rankings",
         "tables",

@@ -5,6 +5,8 @@ The command offers them in its help and checks them, so this file imports nothin
 
 from __future__ import annotations
 
+ONNX_OUTPUTS = ("label", "ranks", "order", "top", "scores", "probabilities", "shortlist")
+ONNX_DTYPES = ("float32", "float64")
 AGGREGATIONS = ("copeland", "expected_wins", "coupling", "feedback_arc_set")
 TIES = ("probability", "feedback_arc_set", "random", "index")
 # What `evaluate` compares duels with.

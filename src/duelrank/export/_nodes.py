@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-OPSET = 18  # of the operators that graphs are written in
+OPSET = 19  # of the operators that graphs are written in
 ML_OPSET = 3  # of those for trees
 
 
@@ -70,9 +69,9 @@ class Nodes:
         """Return a name that nothing else has."""
         return str(self._scope.get_unique_variable_name(f"duelrank_{of}"))
 
-    def cast(self, values: str, dtype: Any) -> str:
+    def cast(self, values: str, dtype: Any, output: str | None = None) -> str:
         """Convert numbers."""
-        return self("Cast", values, to=onnx_type(dtype))
+        return self("Cast", values, output=output, to=onnx_type(dtype))
 
     def unsqueeze(self, values: str, axis: int) -> str:
         """Insert an axis of length 1."""
@@ -124,8 +123,3 @@ def onnx_type(dtype: Any) -> int:
     from onnx import helper
 
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
-
-
-def as_tensor_values(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as ONNX holds them: whole numbers, or texts."""
-    return labels.astype(np.int64) if labels.dtype.kind in "iu" else labels.astype(object)

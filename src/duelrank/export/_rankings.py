@@ -58,7 +58,7 @@ class Rankings:
         if self.aggregation == "copeland":
             return self._largest(self._copeland, self.n_places)
         by_wins = self._largest(self._copeland, self.n_classes)
-        values = self._expected_wins
+        values = self._rounded_wins
         if self.aggregation == "coupling":
             values = self._rounded(self.posteriors, POSTERIOR_DECIMALS)
         places = self._largest(self._along(values, by_wins), self.n_places)
@@ -76,10 +76,10 @@ class Rankings:
         """The scores of all labels, columns as in `classes_`, (n, K)."""
         of_labels = {
             "copeland": lambda: self._copeland,
-            "expected_wins": lambda: self._expected_wins,
+            "expected_wins": lambda: self._rounded_wins,
             "coupling": lambda: self.posteriors,
         }[self.aggregation]()
-        along = self._along(of_labels, self.order)
+        along = self.along(of_labels)
         if self.aggregation == "coupling":
             along = self.nodes.running("Min", along, axis=1)
         if self.aggregation != "copeland" or needs_expected_wins(self.ties, self.n_classes):
@@ -89,8 +89,16 @@ class Rankings:
     @cached_property
     def probabilities(self) -> str:
         """Posteriors that do not contradict the ranking, columns as in `classes_`, (n, K)."""
-        along = self._along(self.posteriors, self.order)
-        return self._along(write_projection(self.nodes, along, self.n_classes), self.places)
+        return self._along(self.probabilities_along, self.places)
+
+    @cached_property
+    def probabilities_along(self) -> str:
+        """The same along the ranking."""
+        return write_projection(self.nodes, self.along(self.posteriors), self.n_classes)
+
+    def along(self, values: str) -> str:
+        """Return values of all labels along the ranking."""
+        return self._along(values, self.order)
 
     @cached_property
     def posteriors(self) -> str:
@@ -103,7 +111,7 @@ class Rankings:
         nodes, n_classes = self.nodes, self.n_classes
         centre = nodes.constant((n_classes - 1) / 2, np.float64)
         if needs_expected_wins(self.ties, n_classes):
-            decides = self._expected_wins
+            decides = self._rounded_wins
         else:
             decides = nodes.constant(np.arange(n_classes)[::-1], np.float64)
         term = nodes("Sub", decides, centre)
@@ -121,12 +129,15 @@ class Rankings:
         return nodes.cast(nodes.total(nodes.cast(beats, np.float32), axis=2), np.float64)
 
     @cached_property
-    def _expected_wins(self) -> str:
-        """How many duels every label can expect to win, rounded, (n, K)."""
-        nodes = self.nodes
-        surplus = nodes.total(self.duels.evidence, axis=2)
-        expected = nodes("Add", surplus, nodes.constant((self.n_classes - 1) / 2, np.float64))
-        return self._rounded(expected, EVIDENCE_DECIMALS)
+    def expected_wins(self) -> str:
+        """How many duels every label can expect to win, columns in the label order, (n, K)."""
+        surplus = self.nodes.total(self.duels.evidence, axis=2)
+        half = self.nodes.constant((self.n_classes - 1) / 2, np.float64)
+        return self.nodes("Add", surplus, half)
+
+    @cached_property
+    def _rounded_wins(self) -> str:
+        return self._rounded(self.expected_wins, EVIDENCE_DECIMALS)
 
     def _rounded(self, values: str, decimals: int) -> str:
         unit = self.nodes.constant(10.0**decimals, np.float64)

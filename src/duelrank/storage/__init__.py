@@ -44,6 +44,7 @@ from duelrank.storage._pyfunc import _load_pyfunc as _load_pyfunc
 from duelrank.storage._versions import ModelVersionWarning
 
 if TYPE_CHECKING:
+    from duelrank.storage._columns import column_kinds as column_kinds
     from duelrank.storage._columns import takes_texts as takes_texts
     from duelrank.storage._saving import save
     from duelrank.storage._types import trusted_types, untrusted_types
@@ -71,8 +72,8 @@ def __getattr__(name: str) -> Any:
         from duelrank.storage import _types
 
         return getattr(_types, name)
-    if name == "takes_texts":  # for the command
-        from duelrank.storage._columns import takes_texts
+    if name in ("column_kinds", "takes_texts"):  # for export and the command
+        from duelrank.storage import _columns
 
-        return takes_texts
+        return getattr(_columns, name)
     raise AttributeError(f"module 'duelrank.storage' has no attribute {name!r}")

@@ -106,6 +106,7 @@ ROOMS = {
         "explanations",
         "preprocessing",
         "storage",
+        "export",
     ],
 }
 

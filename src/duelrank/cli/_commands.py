@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from duelrank.cli._evaluate import evaluate
 from duelrank.cli._explain import explain
+from duelrank.cli._export import export
 from duelrank.cli._fit import fit
 from duelrank.cli._group import duelrank
 from duelrank.cli._info import info
@@ -13,5 +14,5 @@ from duelrank.cli._update import update
 
 __all__ = ["duelrank"]
 
-for command in (evaluate, fit, update, rank, explain, report, info):
+for command in (evaluate, fit, update, rank, explain, report, export, info):
     duelrank.add_command(command)

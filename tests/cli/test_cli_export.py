@@ -16,6 +16,7 @@ from click.testing import CliRunner  # noqa: E402
 
 from duelrank.cli._commands import duelrank  # noqa: E402
 
+PLACES = ("label_1", "label_2", "label_3")
 CITIES = ["Bern", "Oslo", "Rom"]
 
 
@@ -69,8 +70,11 @@ def feed(session, rows, dtype):
     return given
 
 
-@pytest.mark.parametrize("table", ["numbers", "mixed"])
-@pytest.mark.parametrize("engine", ["auto", "logistic", "anchored", "stumps", "forest"])
+@pytest.mark.parametrize(
+    ("table", "engine"),
+    [("numbers", "auto")]
+    + [("mixed", engine) for engine in ("logistic", "anchored", "stumps", "forest")],
+)
 def test_an_exported_model_ranks_as_the_command_does(table, engine, folder, tmp_path):
     data, model = folder / f"{table}.csv", tmp_path / "model.skops"
     exported, ranked = tmp_path / "new" / "model.onnx", tmp_path / "ranked.csv"
@@ -91,6 +95,17 @@ def test_lists_travel_along(folder, tmp_path):
     data = folder / "numbers.csv"
     options = ("--engine", "logistic", "--coverage", "0.95", "--seed", "0")
     succeed("fit", data, "--target", "label", *options, "-o", model)
+    said = succeed("export", model, "-o", exported, "--dtype", "float64", "--outputs", "shortlist")
+    assert "answers with shortlist." in said
+    ranked = tmp_path / "ranked.csv"
+    succeed("rank", model, data, "-o", ranked, "--no-probabilities")
+    session = onnxruntime.InferenceSession(str(exported), providers=["CPUExecutionProvider"])
+    (mask,) = session.run(None, feed(session, columns(data), "float64"))
+    labels = np.array(["cold", "hot", "mild"])
+    listed = [
+        {cell for name, cell in row.items() if name in PLACES and cell} for row in columns(ranked)
+    ]
+    assert [set(labels[row]) for row in mask] == listed
     assert "label, ranks, shortlist" in succeed("export", model, "-o", exported)
     succeed("export", model, "-o", exported, "--dtype", "float64", "-k", "2")
     session = onnxruntime.InferenceSession(str(exported), providers=["CPUExecutionProvider"])

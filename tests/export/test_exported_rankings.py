@@ -59,8 +59,11 @@ def assert_equal_but_for_rounding(ranker, points, ranks, scores):
     return wrong, rounding
 
 
-@pytest.mark.parametrize("name", ENGINES)
-@pytest.mark.parametrize("aggregation", ["copeland", "expected_wins"])
+@pytest.mark.parametrize(
+    ("name", "aggregation"),
+    [(name, "copeland") for name in ENGINES]
+    + [(name, "expected_wins") for name in ("two rivals", "stumps", "forest")],
+)
 def test_all_outputs_of_all_engines(name, aggregation, digits):
     X, y = digits
     labels = np.array([f"digit {k}" for k in range(10)])[y]
@@ -106,11 +109,11 @@ def test_even_duels_and_equal_evidence_go_by_the_label_order(n_classes, seed, ti
             np.testing.assert_array_equal(np.argsort(np.argsort(-got["scores"])) + 1, got["ranks"])
 
 
-@pytest.mark.parametrize("n_classes", [2, 10, 100, 300, 1000])
+@pytest.mark.parametrize("n_classes", [2, 10, 100, 1000])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_many_labels(n_classes, dtype, rng):
     ranker = random_ranker(rng, n_classes)
-    X = rng.normal(size=(40 if n_classes < 1000 else 5, 6)).astype(np.float32)
+    X = rng.normal(size=(40 if n_classes < 1000 else 3, 6)).astype(np.float32)
     got = answers(ranker, X, ("ranks", "scores"), dtype)
     if dtype == "float64":
         np.testing.assert_array_equal(got["ranks"], Rounding(ranker, X).ranks())
@@ -157,23 +160,27 @@ def test_ten_thousand_rows_of_mnist(rng):
 @pytest.mark.parametrize("engine", [LogisticDuels(C="scale"), AnchoredDuels(C=30, rivals=5)])
 def test_banking77(engine):
     texts = datasets.load_text("banking77", subset="train")
-    some = np.random.default_rng(0).permutation(len(texts.texts))
-    train, test = some[:2500], some[-1000:]
     words = TfidfVectorizer(min_df=2)
     model = make_pipeline(words, DuelRanker(engine, random_state=0))
-    model.fit(texts.texts[train], texts.labels[train])
-    points = np.asarray(texts.texts[test], dtype=object)
+    model.fit(texts.texts[::4], texts.labels[::4])
+    points = np.asarray(texts.texts, dtype=object)
+    assert len(points) > 10_000
     exact = answers(model, points, ("label", "ranks"), "float64")
-    ranker, features = model[-1], words.transform(points).toarray()
-    rounding = Rounding(ranker, features)
-    np.testing.assert_array_equal(exact["ranks"], rounding.ranks())
-    np.testing.assert_array_equal(exact["label"], model.predict(points))
-    # The library keeps sparse training rows, and counts with these in single precision.
-    differ = (exact["ranks"] != predict_ranks(model, points)).any(axis=1)
-    assert not np.any(differ & ~rounding.may_differ())
     single = answers(model, points, ("ranks", "scores"))
-    wrong, _ = assert_equal_but_for_rounding(ranker, features, single["ranks"], single["scores"])
-    assert wrong.mean() < 0.1
+    np.testing.assert_array_equal(exact["label"], model.predict(points))
+    ranks, features, n_wrong = predict_ranks(model, points), words.transform(points), 0
+    for begin in range(0, len(points), 1000):
+        rows = slice(begin, begin + 1000)
+        some = features[rows].toarray()
+        wrong, rounding = assert_equal_but_for_rounding(
+            model[-1], some, single["ranks"][rows], single["scores"][rows]
+        )
+        n_wrong += wrong.sum()
+        np.testing.assert_array_equal(exact["ranks"][rows], rounding.ranks())
+        # The library keeps sparse training rows, and counts with these in single precision.
+        differ = (exact["ranks"][rows] != ranks[rows]).any(axis=1)
+        assert not np.any(differ & ~rounding.may_differ())
+    assert n_wrong < 0.01 * len(points)
 
 
 @pytest.mark.parametrize("outputs", [("label",), ("ranks",), ("scores",), ("probabilities",)])

@@ -12,6 +12,7 @@ MODULES = [
     "competitors",
     "consensus",
     "datasets",
+    "drift",
     "duels",
     "evaluation",
     "explanations",

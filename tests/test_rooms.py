@@ -60,6 +60,7 @@ ROOMS = {
     "shortlists": ["rankings", "predictions", "rankers"],
     "preprocessing": ["rankings", "tables"],
     "explanations": ["rankings", "rankers", "preprocessing"],
+    "drift": ["rankings", "predictions", "shortlists", "preprocessing"],
     "consensus": ["rankings", "feedback", "tournaments"],
     "competitors": [
         "feedback",

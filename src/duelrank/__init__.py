@@ -21,9 +21,10 @@ are the other methods of label ranking behind the same interface.
 
 Beside the path: :mod:`duelrank.posteriors` and :mod:`duelrank.bounds` say what can be known,
 :mod:`duelrank.datasets` holds data to try it on, :mod:`duelrank.plotting` draws, and
-:mod:`duelrank.report` writes a page about a fitted ranker. :mod:`duelrank.storage` saves rankers,
-:mod:`duelrank.export` writes them as ONNX models, :mod:`duelrank.evaluation` compares them, and the
-command ``duelrank`` does it all on files.
+:mod:`duelrank.report` writes a page about a fitted ranker. :mod:`duelrank.drift` tells whether new
+rows are like those of training. :mod:`duelrank.storage` saves rankers, :mod:`duelrank.export` writes
+them as ONNX models, :mod:`duelrank.evaluation` compares them, and the command ``duelrank`` does it
+all on files.
 :mod:`duelrank.blocks` are rows that come from files or a Dask cluster, more than memory holds.
 
 Names are imported when they are first used, so that ``import duelrank`` costs next to nothing.
@@ -105,6 +106,7 @@ _ROOMS = (
     "competitors",
     "consensus",
     "datasets",
+    "drift",
     "duels",
     "evaluation",
     "explanations",

@@ -36,6 +36,7 @@ TAG = re.compile(r"<[!/?]?[a-zA-Z][^<>]*>")
 # Words of two characters and more; what is longer is no word, but for example an encoded file.
 LONGEST_WORD = 40
 WORD = rf"(?u)\b\w{{2,{LONGEST_WORD}}}\b"
+WORDS = re.compile(WORD)
 # How scikit-learn says that no text has a term, or that none is frequent enough.
 NO_TERMS = ("empty vocabulary", "After pruning, no terms remain", "max_df corresponds to < ")
 N_WORDS, N_CHARACTERS = (1, 2), (2, 5)
@@ -231,6 +232,21 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         ):
             shares += _spread(numbers, self._vocabulary(terms), places_of(chunks), len(shares))
         return list(_pieces(chunks, shares))
+
+    def words_in(self, X: Any) -> list[list[str]]:
+        """Return the words of texts, in order, whether they were learned or not.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n, 1), or list or series of n texts
+            Text or None.
+
+        Returns
+        -------
+        words : list of n lists of str
+            In lower case, as they are in `words_` if they were learned.
+        """
+        return [WORDS.findall(_clean(cell).lower()) for cell in cells_of(X)]
 
     def check_fitted(self) -> None:
         """Raise ValueError if the fitted arrays do not fit together, as in an altered file."""

@@ -84,7 +84,7 @@ ROOMS = {
         "posteriors",
     ],
     "evaluation": ["rankings", "predictions", "rankers", "shortlists"],
-    "storage": ["losses", "duels", "scoring", "rankers", "shortlists", "preprocessing"],
+    "storage": ["losses", "duels", "scoring", "rankers", "shortlists", "preprocessing", "drift"],
     "export": [
         "rankings",
         "duels",

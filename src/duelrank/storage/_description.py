@@ -40,11 +40,15 @@ class ModelDescription:
     training_data : dict of str to int, or None
         What the file holds of the training data: "rows" is 1 if there are training rows in it, else
         0; "terms" and "categories" are how many terms all vocabularies and how many categories all
-        encoders have together. None in files of older versions, which do not tell.
+        encoders have together; "profiled", if there is a profile, how many columns it describes.
+        None in files of older versions, which do not tell.
     shortlists : dict or None
         If the model makes shortlists: "coverage", a list of numbers; "by" and "score", as of
         `Shortlister`; "calibration_rows", their number; and "labels_together", how many labels were
         too rare to be calibrated each on its own, if that was asked for.
+    profile : dict or None
+        What the training rows looked like, if that was saved: `duelrank.drift.Profile.from_dict`
+        reads and checks it.
     """
 
     labels: list[Any]
@@ -59,6 +63,7 @@ class ModelDescription:
     versions: dict[str, str]
     training_data: dict[str, int] | None = None
     shortlists: dict[str, Any] | None = None
+    profile: dict[str, Any] | None = None
 
     @property
     def learned_from_lists(self) -> bool:
@@ -136,6 +141,7 @@ def parse_description(
             )
             and all(isinstance(kind, str | None) for kind in known.columns.values())
             and (known.shortlists is None or _are_shortlists(known.shortlists))
+            and isinstance(known.profile, dict | None)
         )
     except KeyError as error:
         raise ModelFileError(f"{path} is damaged: its description lacks {error}.") from error

@@ -11,6 +11,7 @@ from typing import Any
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
+from duelrank.drift import Profile
 from duelrank.shortlists import PlaceIntervals, Shortlister
 from duelrank.storage import _versions
 from duelrank.storage._archive import write_archive
@@ -29,6 +30,7 @@ def save(
     target: str | Sequence[str] | None = None,
     facts: Mapping[str, Any] | None = None,
     training_rows: bool = True,
+    profile: Profile | None = None,
 ) -> None:
     """Save a fitted ranker to a file that can be opened without running what is in it.
 
@@ -56,6 +58,9 @@ def save(
         saved as coefficients of features, which takes more space and ranks alike up to rounding;
         kernels and nearest neighbours cannot do without their rows, and are refused. The model
         itself is not changed. Vocabularies, categories and labels are in the file either way.
+    profile : duelrank.drift.Profile, default=None
+        What the training rows looked like, for ``duelrank check`` and the report. It holds no rows,
+        but quantiles, the smallest and the largest numbers, and frequent categories.
 
     Examples
     --------
@@ -75,6 +80,11 @@ def save(
     True
     """
     ranker_inside(model)
+    if not isinstance(profile, Profile | None):
+        raise TypeError(
+            "profile must be a duelrank.drift.Profile or None, got an instance of "
+            f"{type(profile).__name__}."
+        )
     if not training_rows:
         model = without_training_rows(model)
     ranker = ranker_inside(model)
@@ -98,8 +108,9 @@ def save(
         facts=facts,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=_versions.installed_versions(),
-        training_data=training_data(model),
+        training_data=training_data(model, profile),
         shortlists=describe_shortlists(model),
+        profile=None if profile is None else profile.to_dict(),
     )
     write_archive(path, content, asdict(description), n_objects)
 

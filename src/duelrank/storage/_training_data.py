@@ -1,8 +1,10 @@
 """What a fitted model holds of its training data, and a model without training rows.
 
 Vocabularies, categories and labels are parts of what a model has learned. Rows are more than that:
-with a vectorizer, they tell the words of every training text. Engines tell whether they keep rows,
-and can do without (`duelrank.duels`); of scikit-learn's models, those that keep rows need them.
+with a vectorizer, they tell the words of every training text. A profile is between the two: it
+holds quantiles, extreme numbers and frequent values, but no rows. Engines tell whether they keep
+rows, and can do without (`duelrank.duels`); of scikit-learn's models, those that keep rows need
+them.
 """
 
 from __future__ import annotations
@@ -14,32 +16,38 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import Nystroem
 
+from duelrank.drift import Profile
+
 TERMS = ("vocabulary_", "words_", "characters_")  # of scikit-learn's vectorizers, and of ours
 # Attributes of scikit-learn's models that hold training rows: of nearest neighbours, support vector
 # machines, Gaussian processes, kernel methods, label propagation and embeddings.
 ROWS = ("_fit_X", "support_vectors_", "X_train_", "X_fit_", "X_", "training_data_")
 
 
-def training_data(model: Any) -> dict[str, int]:
+def training_data(model: Any, profile: Profile | None = None) -> dict[str, int]:
     """Tell what a fitted model holds of its training data.
 
     Parameters
     ----------
     model : fitted estimator
         The model.
+    profile : Profile or None
+        What else the file holds, besides the model.
 
     Returns
     -------
     held : dict of str to int
         "rows": whether there are training rows, 1 or 0; "terms": how many terms all vocabularies
-        have together; "categories": how many categories all encoders know together.
+        have together; "categories": how many categories all encoders know together; and, if there
+        is a profile, "profiled": how many columns it describes.
     """
     parts = list(_estimators_in(model))
-    return {
+    held = {
         "rows": int(any(map(_keeps_rows, parts))),
         "terms": sum(_size(vars(part).get(name)) for part in parts for name in TERMS),
         "categories": sum(_size(vars(part).get("categories_")) for part in parts),
     }
+    return held if profile is None else held | {"profiled": len(profile.columns)}
 
 
 def without_training_rows(model: Any) -> Any:

@@ -106,6 +106,7 @@ ROOMS = {
         "evaluation",
         "explanations",
         "preprocessing",
+        "drift",
         "storage",
         "export",
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duelrank.cli._check import check
 from duelrank.cli._evaluate import evaluate
 from duelrank.cli._explain import explain
 from duelrank.cli._export import export
@@ -14,5 +15,5 @@ from duelrank.cli._update import update
 
 __all__ = ["duelrank"]
 
-for command in (evaluate, fit, update, rank, explain, report, export, info):
+for command in (evaluate, fit, update, rank, explain, check, report, export, info):
     duelrank.add_command(command)

@@ -17,6 +17,7 @@ from duelrank.cli._options import (
     coverage_by_option,
     coverage_option,
     make_ranker,
+    profile_option,
     ranker_options,
     reading_options,
     shown_option,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 @column_options
 @training_rows_option
 @updatable_option
+@profile_option
 @reading_options
 def fit(
     data: str,
@@ -60,6 +62,7 @@ def fit(
     text: tuple[str, ...],
     no_training_rows: bool,
     updatable: bool,
+    no_profile: bool,
     delimiter: str | None,
     encoding: str,
     **ranker: Any,
@@ -69,7 +72,8 @@ def fit(
     Text becomes TF-IDF of its words and characters; numbers get their median where they are
     missing, and the standard scale; categories become one column per value; dates become days since
     1970. Labels stay as they are written. With --shown, nothing is assumed about labels that were
-    not shown. With --coverage, `rank` writes a list for every row, as long as it has to be.
+    not shown. With --coverage, `rank` writes a list for every row, as long as it has to be. The
+    file holds a profile of the training rows, so that `check` can tell whether new ones are alike.
     """
     if output == STREAM:
         raise Mistake("--output must be a file: models are not written to standard output.")
@@ -105,6 +109,7 @@ def fit(
     if coverage is not None:
         kept = f"rows kept for calibration, coverage {percent(coverage)} {COVERED[model.by]}"
         say(f"{'shortlists':<10} {model.n_calibration_:>4}  {kept}")
+    profile = None if no_profile else _profile(model, training, ranker["seed"])
     rows, labels = len(training.y), model.classes_
     facts = {
         "rows": rows,
@@ -117,8 +122,15 @@ def fit(
         facts["shown"] = list(shown)
     make_folder_of(output)
     target = targets[0] if training.lists is None else targets
-    rows_too = not no_training_rows
-    save(model, output, columns=training.kinds, target=target, facts=facts, training_rows=rows_too)
+    save(
+        model,
+        output,
+        columns=training.kinds,
+        target=target,
+        facts=facts,
+        training_rows=not no_training_rows,
+        profile=profile,
+    )
     lists = "" if coverage is None else " and their lists"
     say(
         f"Fitted {n_pairs(len(labels))} duels between {len(labels)} labels{lists} on "
@@ -139,6 +151,14 @@ def _check_updatable(
         raise click.UsageError("--updatable needs one label a row, not lists or choices.")
     if no_rows:
         raise click.UsageError("--updatable needs the training rows: leave out --no-training-rows.")
+
+
+def _profile(model: Any, training: TrainingData, seed: int) -> Any:
+    """Describe the training rows, for `check`."""
+    from duelrank.drift import Profile
+
+    y = training.feedback
+    return Profile.of(model, training.X, y, kinds=training.kinds, random_state=seed)
 
 
 def _with_lists(model: Any, coverage: float, by: str | None, seed: int) -> Any:

@@ -1,7 +1,8 @@
 """``duelrank`` itself: it turns every mistake into one sentence and an exit code.
 
-0 is success, 1 a problem with the data, the model or a file, 2 a mistake in the arguments, 130 an
-interrupt, 141 a closed pipe at the output, 143 a request to terminate.
+0 is success, 1 a problem with the data, the model or a file, 2 a mistake in the arguments, 3 that
+`check --fail-on-drift` found a change, 130 an interrupt, 141 a closed pipe at the output, 143 a
+request to terminate.
 """
 
 from __future__ import annotations

@@ -55,6 +55,9 @@ def _training_data(description: ModelDescription) -> list[str]:
         for name, where in (("terms", "of vocabularies"), ("categories", "of encoders"))
         if held.get(name)
     ]
+    if held.get("profiled"):
+        described = count_of(held["profiled"], "column")
+        lines.append(f"a profile of {described}: quantiles and frequent values")
     return lines
 
 

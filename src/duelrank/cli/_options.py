@@ -158,6 +158,13 @@ updatable_option = click.option(
     "Implies --engine logistic, with a -C that goes by the scale of the rows unless it is given.",
 )
 
+profile_option = click.option(
+    "--no-profile",
+    is_flag=True,
+    help="Keep the profile of the training rows, which `check` needs, out of the model file: it "
+    "holds quantiles and frequent values.",
+)
+
 trust_option = click.option(
     "--trust",
     multiple=True,

@@ -81,6 +81,7 @@ ROOMS = {
         "shortlists",
         "preprocessing",
         "explanations",
+        "drift",
         "posteriors",
     ],
     "evaluation": ["rankings", "predictions", "rankers", "shortlists"],

@@ -217,6 +217,15 @@ def test_control_characters_do_not_reach_the_terminal(model, tmp_path):
     assert "\x1b" not in result.stdout + result.stderr
 
 
+def test_the_report_has_a_section_if_there_is_a_profile(folder, model, tmp_path):
+    page = tmp_path / "page.html"
+    succeed("report", model, changed(tmp_path, town="Atlantis"), "-o", page)
+    assert "Is this data like the training data?" in page.read_text(encoding="utf-8")
+    assert "Atlantis" in page.read_text(encoding="utf-8")
+    succeed("report", folder / "none.skops", folder / "same.csv", "-o", page)
+    assert "Is this data like the training data?" not in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="DUELRANK_DATA is not set")
 def test_banking77_and_job_titles(tmp_path):

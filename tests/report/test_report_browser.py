@@ -13,7 +13,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from drifting import KINDS, rows
 from duelrank import DuelRanker, predict_order
+from duelrank.drift import Profile, compare
+from duelrank.preprocessing import make_preprocessing
 from duelrank.report import write_report
 from duelrank.shortlists import Shortlister
 
@@ -158,6 +161,7 @@ def cases(tmp_path_factory):
     )
     made["support"] = support(folder / "support.html", rng)
     made["lists"] = with_lists(folder / "lists.html", made["support"])
+    made["drift"] = drifted(folder / "drift.html")
     codes = rng.integers(5, size=300)
     X = rng.normal(size=(5, 3))[codes] + rng.normal(size=(300, 3))
     labels = np.array(HOSTILE, dtype=object)[codes]
@@ -181,6 +185,27 @@ def support(path, rng):
     y = np.array(names)[codes]
     model = DuelRanker(random_state=0).fit(X[::2], y[::2])
     return Case(path, model, X[1::2], y[1::2], title="support_tickets_of_the_last_month")
+
+
+def drifted(path):
+    """Report about rows unlike training, with names that are long or hostile."""
+    names = {"amount": "amount_in_the_currency_of_the_account", "count": HOSTILE[0]}
+    known, y = rows(300, np.random.default_rng(0))
+    kinds = {names.get(name, name): kind for name, kind in KINDS.items()}
+    model = make_pipeline(make_preprocessing(kinds), DuelRanker(random_state=0))
+    model.fit(known.rename(columns=names), y)
+    profile = Profile.of(model, known.rename(columns=names), y, kinds=kinds)
+    new, y = rows(200, np.random.default_rng(1))
+    town = new["town"].where(new.index > 50, HOSTILE[1]).where(new.index > 20, HOSTILE[4])
+    new = new.assign(
+        town=town,
+        count=new["count"] + 3,
+        amount=1000 * new["amount"],
+        day=new["day"].where(new.index > 30),
+        member=new.index > 20,
+    ).rename(columns=names)
+    check = compare(profile, model, new, y)
+    return Case(path, model, new, y, title="Drift", check=check)
 
 
 def with_lists(path, case):
@@ -232,7 +257,9 @@ def listed_rows(page):
 
 
 @pytest.mark.parametrize("width", [1280, 720, 360])
-@pytest.mark.parametrize("name", ["iris", "digits", "fifty", "hostile", "support", "lists"])
+@pytest.mark.parametrize(
+    "name", ["iris", "digits", "fifty", "hostile", "support", "lists", "drift"]
+)
 def test_nothing_is_cut_overlaps_or_is_faint(visit, name, width):
     page = visit(name, width)
     page.select_option("#sort", "upsets")

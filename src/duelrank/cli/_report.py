@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from duelrank.cli._check import labels_of, read_profile
 from duelrank.cli._files import check_inputs, check_output, make_folder_of
 from duelrank.cli._labels import known_codes
 from duelrank.cli._model import Model, load_model
@@ -15,6 +16,8 @@ from duelrank.cli._terminal import count_of, note, plain, progress, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from duelrank.drift import Check
 
 
 @click.command()
@@ -40,8 +43,9 @@ def report(
     """Write a page about a model and the rows of the table DATA.
 
     One HTML file that needs no network: accuracies if DATA has labels, the hardest pairs of labels,
-    cycles, lists if the model makes some, and every row with its ranking. Rows that the model has
-    not seen tell more. If rows have lists of labels, the first label counts.
+    cycles, lists if the model makes some, whether DATA is like the training data, and every row
+    with its ranking. Rows that the model has not seen tell more. If rows have lists of labels, the
+    first label counts.
     """
     if not output.lower().endswith((".html", ".htm")):
         raise click.UsageError(f"--output {output} must end in .html.")
@@ -58,6 +62,7 @@ def report(
         name = source.name
     if X.shape[0] == 0:
         raise TableError(f"{name} has no rows.")
+    made = _checked(model, model_file, X, None if not others else asked, table)
     y = rows = None
     if others:
         assert asked is not None
@@ -78,9 +83,23 @@ def report(
             title=title,
             names=row_names,
             row_numbers=rows,
+            check=made,
             on_rows=advance,
         )
     say(f"Wrote {plain(output)}.")
+
+
+def _checked(
+    model: Model, model_file: str, X: Any, target: str | None, table: pa.Table
+) -> Check | None:
+    """Compare the rows with those of training, if the model file has a profile of these."""
+    profile = read_profile(model.description, model_file)
+    if profile is None:
+        return None
+    from duelrank.drift import compare
+
+    y = None if target is None else labels_of(target, table[target], model)
+    return compare(profile, without_groups(model.model), X, y)
 
 
 def _labelled_rows(

@@ -53,7 +53,7 @@ LABELS_TOLD = 3
 MOST_FIGURES = 6
 # A label that has not come is missed, if so many rows would hardly ever be without it.
 NEVER = 1e-3
-LEAST = 1e-300
+LEAST, BEYOND_DOUBT = 1e-300, 1e-12
 UNCHANGED = "as in training"
 
 
@@ -185,9 +185,10 @@ def _settle(tested: list[tuple[str, str, list[Test]]], level: float) -> list[Fin
     for part, name, tests in tested:
         if not tests:
             continue
-        # Among changes that are no trifles the surest one, or else the surest one of all.
+        # Among changes that are no trifles the surest one, or else the surest one of all; of those
+        # that are beyond doubt, the largest one.
         large = [test for test in tests if test.change >= test.smallest] or tests
-        test = min(large, key=lambda candidate: candidate.p_value)
+        test = min(large, key=lambda one: (max(one.p_value, BEYOND_DOUBT), -one.change))
         chosen.append((part, name, test))
         values.append(min(1.0, len(tests) * test.p_value))
     made = []

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 44, 14, 14, 42
 WIDEST_BAR = 60
+LOW_HEIGHT, NAME_LENGTH = 130, 10  # of histograms side by side
 HIGH = HEIGHT - TOP - BOTTOM - 24  # of curves that have a name above them
 COVERAGES = (0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 LONG, LENGTHS = 10, (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
@@ -186,6 +187,45 @@ def bars(
     return _figure(title, parts)
 
 
+def two_bars(title: str, heights: Sequence[tuple[str, float, float]]) -> str:
+    """Draw two histograms in one: bars of training rows, and beside them those of other rows.
+
+    Parameters
+    ----------
+    title : str
+        What the figure shows.
+    heights : sequence of (name, share, share)
+        The pairs of bars, from left to right.
+    """
+    highest = max((max(a, b) for _, a, b in heights), default=0) or 1.0
+    slot = (WIDTH - 2 * RIGHT) / max(len(heights), 1)
+    bottom, tall = LOW_HEIGHT - 24, LOW_HEIGHT - 24 - TOP - 4
+    # Of numbers only some have room for a name; short ones have all.
+    longest = max(1, min(max((len(name) for name, _, _ in heights), default=1), NAME_LENGTH))
+    every = max(1, math.ceil((longest + 1) * CHARACTER / slot))
+    parts = [_text(RIGHT, TOP - 2, f"{highest:.0%}", "start")]
+    for number, (name, before, now) in enumerate(heights):
+        left = RIGHT + number * slot
+        for style, share, shift in (("bar before", before, 0.08), ("bar", now, 0.5)):
+            height = share / highest * tall
+            hint = html.escape(f"{name}: {share:.1%}")
+            parts.append(
+                f'<rect class="{style}" x="{left + slot * shift:.1f}" y="{bottom - height:.1f}" '
+                f'width="{slot * 0.42:.1f}" height="{max(height, 0.5):.1f}">'
+                f"<title>{hint}</title></rect>"
+            )
+        if number % every == 0:
+            shown = name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"
+            anchor = "start" if every > 1 else "middle"
+            at = left + slot * 0.08 if every > 1 else left + slot / 2
+            if at + longest * CHARACTER <= WIDTH or every == 1:
+                parts.append(_text(at, bottom + 16, shown, anchor))
+    parts.append(
+        f'<line class="axis" x1="{RIGHT}" x2="{WIDTH - RIGHT}" y1="{bottom}" y2="{bottom}"/>'
+    )
+    return _figure(title, parts, LOW_HEIGHT)
+
+
 def scatter(title: str, points: Sequence[tuple[float, float]], x_label: str, y_label: str) -> str:
     """Draw shares against shares on equal axes, with the diagonal.
 
@@ -244,10 +284,10 @@ def meter(share: float, style: str = "", *, mark: float | None = None) -> str:
     )
 
 
-def _figure(title: str, parts: Sequence[str]) -> str:
+def _figure(title: str, parts: Sequence[str], height: int = HEIGHT) -> str:
     title = html.escape(title)
     return (
-        f'<svg class="figure" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+        f'<svg class="figure" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{title}">'
         f"{''.join(parts)}</svg>"
     )
 

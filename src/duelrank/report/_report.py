@@ -20,10 +20,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from duelrank import __version__
 from duelrank._files import replacing
 from duelrank._sklearn import as_indexable, unwrap
+from duelrank.drift import Check
 from duelrank.posteriors import diagnose
 from duelrank.rankers import DuelRanker
 from duelrank.rankings import codes_from_labels
-from duelrank.report import _hardness, _lists, _sections
+from duelrank.report import _drift, _hardness, _lists, _sections
 from duelrank.report._facts import Facts, gather
 from duelrank.report._lists import Lists, gather_lists, lists_of
 from duelrank.report._markup import Section
@@ -47,6 +48,7 @@ def write_report(
     names: Any = None,
     row_numbers: Any = None,
     groups: Any = None,
+    check: Check | None = None,
     random_state: Any = 0,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Path:
@@ -73,6 +75,9 @@ def write_report(
         rows are numbered from 0.
     groups : array-like of shape (n,), default=None
         The group of every row, for a `Shortlister` that is made by group.
+    check : duelrank.drift.Check, default=None
+        How these rows differ from those that the model was fitted on, as by
+        `duelrank.drift.compare`; then the page has a section about it.
     random_state : int, RandomState instance or None, default=0
         Draws the rows that can be browsed if not all of them fit into two megabytes.
     on_rows : callable
@@ -104,6 +109,7 @@ def write_report(
         names=names,
         row_numbers=row_numbers,
         groups=groups,
+        check=check,
         random_state=random_state,
         on_rows=on_rows,
     )
@@ -122,6 +128,7 @@ def render_report(
     names: Any = None,
     row_numbers: Any = None,
     groups: Any = None,
+    check: Check | None = None,
     random_state: Any = 0,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> str:
@@ -129,7 +136,7 @@ def render_report(
 
     Parameters
     ----------
-    model, X, y, title, names, row_numbers, groups, random_state, on_rows
+    model, X, y, title, names, row_numbers, groups, check, random_state, on_rows
         As in `write_report`.
 
     Returns
@@ -137,6 +144,11 @@ def render_report(
     page : str
         HTML, to be encoded as UTF-8.
     """
+    if not isinstance(check, Check | None):
+        raise TypeError(
+            "check must be a duelrank.drift.Check or None, got an instance of "
+            f"{type(check).__name__}."
+        )
     job = _check(model, X, y, names, row_numbers)
     rng = check_random_state(random_state)
     drawn = _draw(rng, job)
@@ -147,7 +159,7 @@ def render_report(
         order = facts.points.order
         lists = gather_lists(*job.shortlister, groups, job.codes, browsed, order)
     title = "Label rankings" if title is None else title
-    sections = _all_sections(facts, job, lists)
+    sections = _all_sections(facts, job, lists, check)
     bare = _page(title, facts, job, sections, lists, browsed[:0])
     room = MOST_BYTES - NOTES_BYTES - len(bare.encode())
     rows, texts = _that_fit(drawn, job, marked_texts(job.model, job.table, drawn), room)
@@ -273,8 +285,12 @@ def _that_fit(
     return drawn[in_order], [shown[place] for place in in_order.tolist()]
 
 
-def _all_sections(facts: Facts, job: _Job, lists: Lists | None) -> list[Section]:
+def _all_sections(
+    facts: Facts, job: _Job, lists: Lists | None, check: Check | None
+) -> list[Section]:
     sections = [_sections.glance(facts, job.model, job.ranker)]
+    if check is not None:
+        sections.append(_drift.section(check))
     if facts.place is not None:
         sections.append(_sections.top_k(facts))
     if lists is not None:

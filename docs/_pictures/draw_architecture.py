@@ -19,7 +19,7 @@ ROWS = [
     ("more rankings\nand theory", ["consensus", "competitors", "posteriors", "bounds", "datasets"]),
     (
         "what people\nlook at",
-        ["explanations", "plotting", "report", "evaluation", "storage", "export", "cli"],
+        ["explanations", "drift", "plotting", "report", "evaluation", "storage", "export", "cli"],
     ),
 ]
 WHAT = {
@@ -41,6 +41,7 @@ WHAT = {
     "bounds": "the paper's bounds",
     "datasets": "data to try",
     "explanations": "which words spoke",
+    "drift": "new rows like old?",
     "plotting": "pictures",
     "report": "an HTML page",
     "evaluation": "side by side",

@@ -116,11 +116,13 @@ class Check:
         n_columns = sum(finding.part == "column" for finding in self.findings)
         if columns:
             names = ", ".join(columns[:3]) + (", ..." if len(columns) > 3 else "")
-            said.append(f"{len(columns)} of {n_columns} columns changed ({names})")
+            plural = "s" * (n_columns > 1)
+            said.append(f"{len(columns)} of {n_columns} column{plural} changed ({names})")
         named = {finding.name for finding in self.alarms if finding.part != "column"}
         others = [words for name, words in _SAID.items() if name in named]
         said += others[:MOST_SAID]
-        more = f"; {len(others) - MOST_SAID} more changes" if len(others) > MOST_SAID else ""
+        n_more = len(others) - MOST_SAID
+        more = f"; {n_more} more change{'s' * (n_more > 1)}" if n_more > 0 else ""
         listed = "; ".join(said)
         return f"{listed[0].upper()}{listed[1:]}{more} ({compared})."
 

@@ -24,7 +24,7 @@ from duelrank.predictions import predict_ranks
 from duelrank.rankings import ranks_from_order
 from duelrank.shortlists import Shortlister, hold_out, shortlister_inside
 
-MOST_LEARNED, MOST_RANKED = 5_000, 2_000  # rows of the second fit
+MOST_LEARNED, MOST_RANKED = 2_500, 1_500  # rows of the second fit
 HELD_OUT = 0.25  # share of the rows that are ranked, if that is fewer
 FEWEST_RANKED = 20
 MOST_LABELS = 1_000  # that are described

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_iris
@@ -321,6 +321,7 @@ junk = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(st.data())
 def test_whatever_is_in_a_profile_it_is_read_or_refused(stored, data):
     path, part = [], stored

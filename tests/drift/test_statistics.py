@@ -79,13 +79,13 @@ def test_a_new_value_in_many_rows_is_no_chance():
     assert nothing_new(np.ones(50, dtype=int), 3, 100, 1000, 200) < 1e-10
 
 
-@pytest.mark.parametrize("sizes", [(400, 200), (100, 300)])
+@pytest.mark.parametrize("sizes", [(400, 200), pytest.param((100, 300), marks=pytest.mark.slow)])
 def test_p_values_are_not_too_small(sizes):
-    """At the level 1%, of samples of one distribution; 800 draws allow for about 2.2%."""
+    """At the level 1%, of samples of one distribution; 400 draws allow for about 2.5%."""
     rng = np.random.default_rng(3)
     n, m = sizes
     made = {"order": [], "values": [], "shares of values": [], "new values": [], "missing": []}
-    for _ in range(800):
+    for _ in range(400):
         bins = Bins.of(rng.normal(size=n))
         made["order"].append(same_order(np.array(bins.counts), bins.count(rng.normal(size=m)))[1])
         bins = Bins.of(rng.poisson(3.0, size=n).astype(float))
@@ -102,4 +102,4 @@ def test_p_values_are_not_too_small(sizes):
         shares = [(int(rng.binomial(k, 0.1)), k) for k in (n, m)]
         made["missing"].append(same_share(*shares))
     for name, p_values in made.items():
-        assert np.mean(np.array(p_values) < 0.01) < 0.022, name
+        assert np.mean(np.array(p_values) < 0.01) <= 0.025, name

@@ -14,28 +14,32 @@ from threadpoolctl import ThreadpoolController
 Result = TypeVar("Result")
 
 _lock = Lock()
-_limits: list[Any] = []  # the limit in force, once for everyone inside
+_inside = 0  # how many have entered `one_blas_thread` and not left it
+_limited: list[tuple[Any, int]] = []  # the libraries that are limited, and what they had before
 
 
 def blas_threads() -> int:
     """Return how many threads BLAS would use now."""
-    blas = _controller().select(user_api="blas")
-    return max((library["num_threads"] for library in blas.info()), default=1)
+    return max((library.num_threads for library in _blas_libraries()), default=1)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let BLAS use one thread; the last one to leave gives the others back."""
+    global _inside
     with _lock:
-        first = not _limits
-        _limits.append(_controller().limit(limits=1, user_api="blas") if first else _limits[0])
+        if _inside == 0:
+            _limit()
+        _inside += 1
     try:
         yield
     finally:
         with _lock:
-            limit = _limits.pop()
-            if not _limits:
-                limit.restore_original_limits()
+            _inside -= 1
+            if _inside == 0:
+                while _limited:
+                    library, n_threads = _limited.pop()
+                    library.set_num_threads(n_threads)
 
 
 class Threads:
@@ -81,7 +85,17 @@ def threads_of_blas() -> Iterator[Threads]:
             yield Threads(pool, n_threads)
 
 
+def _limit() -> None:
+    # The limits of threadpoolctl do the same, and take longer than the ranking of one point.
+    for library in _blas_libraries():
+        n_threads = library.num_threads
+        if n_threads is not None and n_threads > 1:
+            library.set_num_threads(1)
+            _limited.append((library, n_threads))
+
+
 @cache
-def _controller() -> ThreadpoolController:
+def _blas_libraries() -> list[Any]:
     # Looking for the libraries takes longer than many a fit: once is enough.
-    return ThreadpoolController()
+    libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return libraries

@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from duelrank._batches import margin_batches
 from duelrank._pairs import beats_from_square, square
@@ -26,6 +26,7 @@ from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank.blocks import refuse_blocks
 from duelrank.duels._forest import ForestDuels
+from duelrank.duels._points import FLOATS, check_fitted_attribute, check_points
 from duelrank.duels._protocol import DuelEngine, Engine, check_counts, check_engine
 from duelrank.duels._sides import check_rows, first_labels
 from duelrank.duels.anchored import AnchoredDuelsCV
@@ -347,13 +348,12 @@ class AutoDuels(Engine):
         return self.engine_
 
     def _fitted(self) -> Any:
-        check_is_fitted(self, "engine_")
+        check_fitted_attribute(self, "engine_")
         return self.engine_
 
     def _check_points(self, X: Any) -> Any:
         refuse_blocks(X, "a DuelRanker takes blocks")
-        dtypes = (np.float64, np.float32)
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=dtypes)
+        return check_points(self, X, *FLOATS)
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.test_size, Real) and 0 < self.test_size < 1):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import warnings
 from contextlib import ExitStack
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from duelrank._batches import batches, bytes_of_memory
 from duelrank._pairs import labels_of_duels, n_pairs, pairs
@@ -21,6 +22,7 @@ from duelrank._progress import Progress
 from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import one_blas_thread, threads_of_blas
 from duelrank.blocks import refuse_blocks
+from duelrank.duels._points import check_fitted_attribute, check_points
 from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels.anchored._corrections import Corrections
 from duelrank.duels.anchored._fit import Training, correct
@@ -41,6 +43,27 @@ Floats = NDArray[Any]
 
 MATRICES_OF_LABELS = 4  # of K × K doubles, or as much, that the choice of rivals takes
 NUMBERS_AT_ONCE = 2**20  # of scores and corrections of points that are ranked together
+
+
+class Prepared(NamedTuple):
+    """What predictions need besides coefficients, which takes longer to make than one ranking.
+
+    Attributes
+    ----------
+    kept : dict
+        The coefficients that it was made for.
+    columns : Columns or None
+        The columns of points that have coefficients; None if all have.
+    rivalries : Rivalries
+        The corrected duels.
+    """
+
+    kept: dict[str, Any]
+    columns: Columns | None
+    rivalries: Rivalries
+
+
+_prepared: WeakKeyDictionary[Any, Prepared] = WeakKeyDictionary()  # not in a model file
 
 
 class LinearScores(Engine):
@@ -364,12 +387,12 @@ class LinearScores(Engine):
         self, X: Any, label_order: NDArray[np.intp], expected_of: str, first_k: int | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         X = self._check_points(X)
-        rivalries = Rivalries.of(self.corrected_duels_, self.n_classes_)
+        rivalries = self._prepare().rivalries
         wins = np.empty((X.shape[0], self.n_classes_), dtype=np.int64)
         expected = np.empty((X.shape[0], self.n_classes_))
 
         def count(rows: slice) -> None:
-            points = X[rows]
+            points = X if len(parts) == 1 else X[rows]
             scores, corrections = self._scores(points), self._corrections(points)
             wins[rows], expected[rows] = count_wins(
                 scores, corrections, rivalries, label_order, expected_of, first_k
@@ -386,16 +409,28 @@ class LinearScores(Engine):
         return wins, expected
 
     def _check_points(self, X: Any) -> Any:
-        check_is_fitted(self, "kept_")
+        check_fitted_attribute(self, "kept_")
         refuse_blocks(X, "a DuelRanker takes blocks")
-        dtype = self.score_intercept_.dtype
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=dtype)
-        columns = self.kept_["columns"]
+        X = check_points(self, X, self.score_intercept_.dtype)
+        columns = self._prepare().columns
         if columns is not None:
-            X = Columns(columns, self.n_features_in_).of(X)
+            X = columns.of(X)
         if isinstance(X, np.ndarray):
             return X
         return sparse.csr_array(X)
+
+    def _prepare(self) -> Prepared:
+        """Return what predictions need besides coefficients; it is prepared once."""
+        prepared = _prepared.get(self)
+        if prepared is None or prepared.kept is not self.kept_:
+            columns = self.kept_["columns"]
+            prepared = Prepared(
+                self.kept_,
+                None if columns is None else Columns(columns, self.n_features_in_),
+                Rivalries.of(self.corrected_duels_, self.n_classes_),
+            )
+            _prepared[self] = prepared
+        return prepared
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

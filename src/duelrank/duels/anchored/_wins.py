@@ -26,7 +26,7 @@ class Rivalries(NamedTuple):
     ----------
     first, second : ndarrays of int, of shape (R,)
         Their labels.
-    sides : CSR array of shape (R, K)
+    sides : CSR array of shape (K, R)
         1 for the second label of every duel, −1 for the first one.
     """
 
@@ -41,8 +41,8 @@ class Rivalries(NamedTuple):
         entries = np.tile([-1.0, 1.0], len(duels))
         ends = 2 * np.arange(len(duels) + 1)
         columns = np.stack([first, second], axis=1).ravel()
-        shape = len(duels), n_classes
-        return cls(first, second, sparse.csr_array((entries, columns, ends), shape=shape))
+        sides = sparse.csr_array((entries, columns, ends), shape=(len(duels), n_classes))
+        return cls(first, second, sparse.csr_array(sides.T))
 
 
 def count_wins(
@@ -89,7 +89,7 @@ def count_wins(
     won_before = place[:, second] < place[:, first]
     won = np.where(corrected == 0, favoured[second] < favoured[first], corrected > 0)
     turned = won.astype(np.int8) - won_before
-    wins += np.asarray(turned @ rivalries.sides).astype(np.int64)
+    wins += (rivalries.sides @ turned.T).T.astype(np.int64)
     expected = wins.astype(np.float64)
     if expected_of == "none" or n == 0:
         return wins, expected
@@ -102,7 +102,7 @@ def count_wins(
     row, label = np.nonzero(wanted)
     gain = expit(corrected[rows].astype(np.float64)) - expit(margins[rows].astype(np.float64))
     by_corrections = np.zeros((n, n_classes))
-    by_corrections[rows] = gain @ rivalries.sides
+    by_corrections[rows] = (rivalries.sides @ gain.T).T
     expected[row, label] = by_corrections[row, label] + _expected_by_scores(scores, row, label)
     return wins, expected
 

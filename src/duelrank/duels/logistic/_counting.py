@@ -50,8 +50,11 @@ class Runs(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _labels_of_duels(n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    return pairs(n_classes)
+def _threshold(label_order: bytes, dtype: np.dtype[Any]) -> Floats:
+    place = np.argsort(np.frombuffer(label_order, dtype=np.intp))
+    first, second = pairs(len(place))
+    below_zero = -np.finfo(dtype).smallest_subnormal
+    return np.where(place[second] < place[first], below_zero, 0).astype(dtype)
 
 
 @lru_cache(maxsize=8)
@@ -94,10 +97,7 @@ class Counting(NamedTuple):
         first: int | None,
     ) -> Counting:
         """Count duels that a favoured label wins at a margin of 0, with margins of a precision."""
-        place = np.argsort(label_order)
-        labels = _labels_of_duels(len(label_order))
-        below_zero = -np.finfo(dtype).smallest_subnormal
-        threshold = np.where(place[labels[1]] < place[labels[0]], below_zero, 0).astype(dtype)
+        threshold = _threshold(label_order.astype(np.intp, copy=False).tobytes(), dtype)
         return cls(len(label_order), threshold, with_expected, first)
 
     def duels(

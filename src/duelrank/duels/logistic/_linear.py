@@ -9,12 +9,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from duelrank._batches import batches
 from duelrank._pairs import n_pairs
 from duelrank._threads import one_blas_thread, threads_of_blas
 from duelrank.blocks import refuse_blocks
+from duelrank.duels._points import check_fitted_attribute, check_points, in_precision
 from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._counting import FEW_LABELS, Counting, Runs
@@ -204,7 +205,7 @@ class LinearDuels(Engine):
         expected = np.empty((X.shape[0], self.n_classes_))
 
         def count(rows: slice) -> None:
-            points = X[rows].astype(source.dtype, copy=False)
+            points = in_precision(X if len(parts) == 1 else X[rows], source.dtype)
             margins_of = source.of(points, intercept)
             wins[rows], expected[rows] = counting.duels(margins_of, points.shape[0], runs)
 
@@ -283,12 +284,16 @@ class LinearDuels(Engine):
 
     def _margins_in(self, dtype: np.dtype[Any]) -> FeatureMargins | RowMargins:
         """Return what computes margins in a precision; it is prepared once."""
-        if "kept_" not in vars(self):
-            kept = KeptDuels.of_features(self.coef_, self.n_classes_)
-            return margins_of_kept(kept, dtype)
+        has_coefficients = "kept_" not in vars(self)
+        if has_coefficients and self.coef_.dtype == dtype:
+            return FeatureMargins(self.coef_)
         prepared = _prepared.setdefault(self, {})
         if dtype not in prepared:
-            prepared[dtype] = margins_of_kept(KeptDuels(**self.kept_), dtype)
+            prepared[dtype] = (
+                FeatureMargins(self.coef_.astype(dtype))
+                if has_coefficients
+                else margins_of_kept(KeptDuels(**self.kept_), dtype)
+            )
         return prepared[dtype]
 
     def _dtype_of_wins(self) -> np.dtype[Any]:
@@ -302,10 +307,9 @@ class LinearDuels(Engine):
         return self.intercept_.dtype
 
     def _check_points(self, X: Any) -> Any:
-        check_is_fitted(self, "intercept_")
+        check_fitted_attribute(self, "intercept_")
         refuse_blocks(X, "a DuelRanker takes blocks")
-        dtype = self.intercept_.dtype
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=dtype)
+        return check_points(self, X, self.intercept_.dtype)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

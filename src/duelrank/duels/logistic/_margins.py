@@ -157,10 +157,14 @@ class RowMargins:
         n_classes = self.n_classes
         if not self.are_rows:
             products = products @ self.appearances
+        products.sort_indices()  # by rows, and so by their labels
+        n_sums = products.shape[0] * n_classes
         number = np.repeat(np.arange(products.shape[0]), np.diff(products.indptr))
-        place = number * n_classes + self.labels[products.indices], products.indices
-        shape = products.shape[0] * n_classes, products.shape[1]
-        by_label = sparse.coo_array((products.data, place), shape=shape).tocsr()
+        place = number * n_classes + self.labels[products.indices]
+        ends = np.zeros(n_sums + 1, dtype=products.indptr.dtype)
+        np.cumsum(np.bincount(place, minlength=n_sums), out=ends[1:])
+        parts = products.data, products.indices, ends
+        by_label = sparse.csr_array(parts, shape=(n_sums, products.shape[1]))
         sums: Floats = by_label @ self.row_coef
         return sums.reshape(products.shape[0], n_classes, n_classes)
 

@@ -116,7 +116,8 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         top : ndarray of labels, of shape (n, k)
             One row per point, most probable label first.
         """
-        check_is_fitted(self)
+        if not hasattr(self, "classes_"):
+            check_is_fitted(self)
         check_k(k, len(self.classes_))
         return predict_by_blocks(
             "predict_top", partial(_top, k=k), partial(_labels_of, k=k), self, X

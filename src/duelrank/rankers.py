@@ -60,6 +60,9 @@ NEW_LABELS = ("add", "error")
 MANY_LABELS = 256  # above so many, probabilities are only asked for where labels tie
 TOURNAMENT_BATCH_BYTES = 2**24  # of tournaments that are made together: small ones suit a cache
 
+# Margins and probabilities of duels, (n, P), and scores of labels, (n, K), or None.
+DuelBatch = tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.float64] | None]
+
 
 def _engine_can(method: str) -> Callable[[DuelRanker], bool]:
     def can(ranker: DuelRanker) -> bool:
@@ -555,7 +558,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         with suppress(TypeError):  # fit will say what is wrong with the estimator
-            tags.input_tags = get_tags(self._make_engine()).input_tags
+            tags.input_tags = get_tags(self._given_engine()).input_tags
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -563,6 +566,10 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
 
     def _make_engine(self) -> Any:
         """Return an unfitted engine for `estimator`."""
+        return clone(self._given_engine())
+
+    def _given_engine(self) -> Any:
+        """Return the engine for `estimator`, which is not cloned: that takes long."""
         if self.estimator is None:
             return LogisticDuels()
         if isinstance(self.estimator, type):
@@ -570,9 +577,9 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
                 f"estimator must be an instance, got the class {self.estimator.__name__}."
             )
         if isinstance(self.estimator, DuelEngine):
-            return clone(self.estimator)
+            return self.estimator
         if hasattr(self.estimator, "fit") and is_classifier(self.estimator):
-            return EstimatorDuels(clone(self.estimator))
+            return EstimatorDuels(self.estimator)
         raise TypeError(
             f"estimator must be a duel engine or a scikit-learn classifier, got {self.estimator!r}."
         )
@@ -592,8 +599,12 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             elif name.endswith(("param_grid", "param_distributions")):
                 _refuse_class_weights(name, value)
 
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # raises; it takes longer than the ranking of one point
+
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
+        self._check_fitted()
         if self._counting_suffices():
             return self._counted_scores(self._check_points(X))
         return np.concatenate([part.scores for part in self._tournament_batches(X)])
@@ -611,7 +622,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         return soft_from_wins(copeland, expected) if soft else copeland
 
     def _top_codes(self, X: Any, k: int) -> NDArray[np.intp]:
-        check_is_fitted(self)
+        self._check_fitted()
         engine, by_evidence = self.duels_, self.ties == "probability"
         if not (by_evidence and self.aggregation == "copeland" and hasattr(engine, "top_wins")):
             return super()._top_codes(X, k)
@@ -630,6 +641,17 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         self, X: Any, with_probabilities: bool = False
     ) -> Iterator[Tournaments]:
         """Yield the tournaments of a bounded number of points at a time."""
+        for margins, probabilities, counted in self._duel_batches(X, with_probabilities):
+            made = self._tournaments(margins, probabilities)
+            # Counted and aggregated scores may differ by rounding; all methods return the
+            # counted ones.
+            yield made if counted is None else replace(made, scores=counted)
+
+    def _duel_batches(self, X: Any, with_probabilities: bool) -> Iterator[DuelBatch]:
+        """Yield the duels of a bounded number of points at a time, and scores if they are counted.
+
+        `_posteriors` needs no tournaments where scores are counted.
+        """
         X = self._check_points(X)
         n_rows, n_classes = X.shape[0], len(self.classes_)
         with_probabilities |= (
@@ -640,10 +662,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             margins, probabilities = self._ask_engine(points, with_probabilities)
             counted = self._counted_scores(points) if self._counting_suffices() else None
             for part in margin_batches(len(margins), n_classes, TOURNAMENT_BATCH_BYTES):
-                made = self._tournaments(margins[part], probabilities[part])
-                # Counted and aggregated scores may differ by rounding; all methods return the
-                # counted ones.
-                yield made if counted is None else replace(made, scores=counted[part])
+                scores = None if counted is None else counted[part]
+                yield margins[part], probabilities[part], scores
 
     def _ask_engine(
         self, points: Any, with_probabilities: bool
@@ -669,7 +689,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
 
     def _check_points(self, X: Any) -> Any:
         """Check shape and names of features, which does not depend on the engine."""
-        check_is_fitted(self)
+        self._check_fitted()
         check_choice("aggregation", self.aggregation, AGGREGATIONS)
         check_choice("ties", self.ties, TIES)
         X = as_indexable(X)
@@ -697,7 +717,7 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
         n_classes = len(self.classes_)
         rows = np.arange(len(margins))
         drawn = np.ix_(rows, self.label_order_, self.label_order_)
-        evidence = square(probabilities.astype(np.float64) - 0.5, n_classes)
+        evidence = self._evidence(probabilities)
         beats = beats_from_square(square(margins, n_classes)[drawn])
         outcome = aggregate(beats, evidence[drawn], self.aggregation, self.ties)
         number = np.argsort(self.label_order_)
@@ -708,6 +728,9 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             outcome.scores[:, number],
             outcome.exact,
         )
+
+    def _evidence(self, probabilities: NDArray[np.floating]) -> NDArray[np.float64]:
+        return square(probabilities.astype(np.float64) - 0.5, len(self.classes_))
 
 
 def _check_takes_blocks(engine: Any) -> None:
@@ -727,14 +750,13 @@ def _refuse_weights_in_blocks(sample_weight: Any) -> None:
 
 def _posteriors(ranker: DuelRanker, X: Any) -> NDArray[np.float64]:
     """Couple the probabilities of the duels; a function of the module, because it travels."""
-    return np.concatenate(
-        [
-            project_onto_order(
-                posteriors_from_probabilities(part.probabilities), order_from_scores(part.scores)
-            )
-            for part in ranker._tournament_batches(X, with_probabilities=True)
-        ]
-    )
+    posteriors = []
+    for margins, probabilities, scores in ranker._duel_batches(X, with_probabilities=True):
+        if scores is None:
+            scores = ranker._tournaments(margins, probabilities).scores
+        coupled = posteriors_from_probabilities(ranker._evidence(probabilities) + 0.5)
+        posteriors.append(project_onto_order(coupled, order_from_scores(scores)))
+    return np.concatenate(posteriors)
 
 
 def _unchanged(ranker: DuelRanker, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

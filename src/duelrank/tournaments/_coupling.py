@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from duelrank._threads import one_blas_thread
+
 
 def couple(probabilities: ArrayLike) -> Any:
     """Combine duel probabilities into posteriors.
@@ -75,7 +77,8 @@ def posteriors_from_probabilities(probabilities: NDArray[np.float64]) -> NDArray
     system[..., -1, -1] = 0
     target = np.zeros((*system.shape[:-1], 1))
     target[..., -1, :] = 1
-    posteriors = np.linalg.solve(system, target)[..., :-1, 0]
+    with one_blas_thread():  # the rounding of large systems depends on the number of threads
+        posteriors = np.linalg.solve(system, target)[..., :-1, 0]
     np.maximum(posteriors, 0, out=posteriors)
     return posteriors / posteriors.sum(axis=-1, keepdims=True)
 

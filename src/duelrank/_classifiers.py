@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from duelrank._pairs import n_pairs
 from duelrank._sklearn import is_parameter, predictor_inside
 
 
@@ -19,8 +20,8 @@ def known_labels(estimator: Any) -> NDArray[Any]:
     estimator : fitted classifier, pipeline or search
         Anything with one vector ``classes_``.
     """
-    if hasattr(estimator, "fit"):
-        check_is_fitted(estimator)
+    if hasattr(estimator, "fit") and not hasattr(estimator, "classes_"):
+        check_is_fitted(estimator)  # takes longer than the ranking of one point
     if not hasattr(estimator, "classes_") or isinstance(estimator.classes_, list):
         raise TypeError(
             "estimator must be a fitted single-output classifier, "
@@ -48,18 +49,24 @@ def label_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
     n_classes = len(known_labels(estimator))
     shapes = []
     for method in ("decision_function", "predict_proba"):
-        if method == "decision_function" and _scores_pairs(estimator):
+        if not hasattr(estimator, method):
+            continue
+        scores = np.asarray(getattr(estimator, method)(X))
+        if np.isnan(scores).any():
+            raise ValueError(f"{method} of {estimator!r} contains NaN.")
+        if scores.ndim == 1 and n_classes == 2:
+            return np.stack([-scores, scores], axis=1)
+        # Three labels have as many pairs: only then parameters tell what the scores are of.
+        may_score_pairs = method == "decision_function" and scores.shape[1:] == (
+            n_pairs(n_classes),
+        )
+        if may_score_pairs and _scores_pairs(estimator):
             shapes.append(
                 "decision_function scores pairs of labels (decision_function_shape='ovo')"
             )
-        elif hasattr(estimator, method):
-            scores = np.asarray(getattr(estimator, method)(X))
-            if np.isnan(scores).any():
-                raise ValueError(f"{method} of {estimator!r} contains NaN.")
-            if scores.ndim == 1 and n_classes == 2:
-                return np.stack([-scores, scores], axis=1)
-            if scores.shape[1:] == (n_classes,):
-                return scores
+        elif scores.shape[1:] == (n_classes,):
+            return scores
+        else:
             shapes.append(f"{method} has shape {scores.shape}")
     raise TypeError(
         "estimator must score every label by decision_function or predict_proba, "

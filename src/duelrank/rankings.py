@@ -647,7 +647,7 @@ def _order_from_scores(scores: NDArray[Any]) -> NDArray[np.intp]:
         return scores.shape[-1] - 1 - backwards[..., ::-1]
     # NaN sorts last, so the labels left out end up behind the others.
     order = np.argsort(-scores, axis=-1, kind="stable")
-    if scores.dtype.kind == "f":
+    if scores.dtype.kind == "f" and np.isnan(scores).any():
         missing = np.isnan(np.take_along_axis(scores, order, axis=-1))
         order[missing] = NO_LABEL
     return order

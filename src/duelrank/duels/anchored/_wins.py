@@ -84,10 +84,12 @@ def count_wins(
     np.put_along_axis(place, order, np.broadcast_to(np.arange(n_classes), order.shape), axis=1)
     wins = (n_classes - 1 - place).astype(np.int64)
     first, second = rivalries.first, rivalries.second
-    margins = scores[:, second] - scores[:, first]
+    margins = np.take(scores, second, axis=1)
+    margins -= np.take(scores, first, axis=1)
     corrected = margins + corrections
-    won_before = place[:, second] < place[:, first]
-    won = np.where(corrected == 0, favoured[second] < favoured[first], corrected > 0)
+    second_is_favoured = favoured[second] < favoured[first]
+    won_before = (margins > 0) | ((margins == 0) & second_is_favoured)
+    won = (corrected > 0) | ((corrected == 0) & second_is_favoured)
     turned = won.astype(np.int8) - won_before
     wins += (rivalries.sides @ turned.T).T.astype(np.int64)
     expected = wins.astype(np.float64)

@@ -105,8 +105,9 @@ def in_onnxruntime(ranker: DuelRanker, peer: LogisticRegression) -> Iterator[tup
     """Yield both models in onnxruntime, if they can be had."""
     try:
         import onnxruntime
-        from duelrank.export import to_onnx
         from skl2onnx import to_onnx as peer_to_onnx
+
+        from duelrank.export import to_onnx
     except ImportError as error:
         print(f"(without onnxruntime: {error})")
         return

@@ -17,10 +17,8 @@ ROWS = [
     ("tables and any\nclassifier", ["tables", "blocks", "predictions", "preprocessing"]),
     ("the path", ["duels", "tournaments", "scoring", "rankers", "shortlists"]),
     ("more rankings\nand theory", ["consensus", "competitors", "posteriors", "bounds", "datasets"]),
-    (
-        "what people\nlook at",
-        ["explanations", "drift", "plotting", "report", "evaluation", "storage", "export", "cli"],
-    ),
+    ("what people\nlook at", ["explanations", "drift", "plotting", "report", "evaluation"]),
+    ("files and\nthe command", ["storage", "export", "cli"]),
 ]
 WHAT = {
     "rankings": "scores ↔ ranks ↔ order",
@@ -82,7 +80,7 @@ def box(ax: Axes, at: tuple[float, float], size: tuple[float, float], color: str
 
 
 def draw_rooms(file: Path) -> None:
-    figure, ax = plt.subplots(figsize=(10.5, 6.2), layout="constrained")
+    figure, ax = plt.subplots(figsize=(10.5, 7.0), layout="constrained")
     width, height, left = 13.0, 0.78, 1.9
     for row, (title, rooms) in enumerate(ROWS):
         y = -1.05 * row

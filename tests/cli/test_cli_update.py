@@ -1,6 +1,7 @@
 """duelrank fit --updatable, and duelrank update."""
 
 import inspect
+import json
 
 import numpy as np
 import pandas as pd
@@ -191,3 +192,19 @@ def test_mistakes_leave_the_file_as_it_was(files, model, table, monkeypatch):
     monkeypatch.setattr(_update, "_new_facts", interrupted)
     assert "interrupted" in fail("update", model, files / "new.csv", code=130)
     assert model.read_bytes() == content
+
+
+def test_columns_are_still_compared_after_an_update(files, table, tmp_path):
+    model = tmp_path / "m.skops"
+    succeed("fit", tmp_path / "old.csv", "--target", "species", "--updatable", "-o", model)
+    assert describe(model).profile["ranked"] is not None or describe(model).facts["rows"] < 80
+    succeed("update", model, tmp_path / "new.csv")
+    profile = describe(model).profile
+    assert set(profile["columns"]) == {"a", "b", "c", "d", "word"}
+    shifted = table.assign(a=table.a + 100, species="tulip")
+    shifted.to_csv(tmp_path / "shifted.csv", index=False)
+    told = succeed("check", model, tmp_path / "shifted.csv")
+    assert "not compared, because the model was updated" in " ".join(told.output.split())
+    found = json.loads(succeed("check", model, tmp_path / "shifted.csv", "--json").stdout)
+    alarms = {finding["name"] for finding in found["findings"] if finding["alarm"]}
+    assert {"a", "new labels"} <= alarms

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from duelrank._choices import STREAM
+from duelrank.cli._check import read_profile
 from duelrank.cli._files import Mistake, check_inputs, check_output, make_folder_of
 from duelrank.cli._fit import listed, missing_columns
 from duelrank.cli._labels import known_code, known_codes
@@ -80,7 +81,11 @@ def update(
     facts = _new_facts(description, ranker, data, 0 if new is None else len(new.y), added, dropped)
     make_folder_of(output)
     told = {name: kind for name, kind in description.columns.items() if kind is not None}
-    save(model, output, columns=told, target=description.target, facts=facts)
+    profile = read_profile(description, model_file)
+    if profile is not None:  # the rows are not there any more that the rest was about
+        profile = profile.of_columns()
+    target = description.target
+    save(model, output, columns=told, target=target, facts=facts, profile=profile)
     if dropped:
         gone = [str(label) for label in before if label not in known]
         say(f"{'dropped':<10} {len(gone):>4}  {listed(gone)}")

@@ -149,6 +149,11 @@ def compare(
             "nothing was ranked, because the model needs columns that are missing or hold "
             "something else"
         )
+    elif not profile.label_counts:
+        notes.append(
+            "labels and rankings were not compared, because the model was updated; columns were "
+            "compared with those of its first fit"
+        )
     elif profile.ranked is None:
         notes.append("there were too few training rows to say how the model ranks new ones")
     else:
@@ -378,7 +383,7 @@ def _label_tests(
             more = f" and {len(missed) - LABELS_TOLD} more" if len(missed) > LABELS_TOLD else ""
             test = test._replace(told=f"{test.told}; vanished: {told}{more}")
         tests.append(("label", LABEL_SHARES, [test]))
-    n_old = int(old.sum())
+    n_old = int(old.sum()) or profile.n_rows  # of a model that was updated, there were as many
     if unknown:
         common = found.most_common(LABELS_TOLD)
         test = Test(

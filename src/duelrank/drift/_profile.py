@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -240,7 +240,8 @@ class Profile:
     other_labels, single_labels : int
         How many rows have labels that are not described, and how many labels a single row has.
     ranked : Ranked or None
-        How the model ranks rows that it was not fitted on; None if these are too few.
+        How the model ranks rows that it was not fitted on; None if these are too few, or the model
+        was updated.
 
     Examples
     --------
@@ -320,6 +321,16 @@ class Profile:
             single_labels=int((counts == 1).sum()),
             ranked=rank_unseen(model, X, y, first, unseen.held_out, rng),
         )
+
+    def of_columns(self) -> Profile:
+        """Return what is said about columns, and nothing about labels and rankings.
+
+        Returns
+        -------
+        profile : Profile
+            What still holds of the first rows, after a model was updated with others.
+        """
+        return replace(self, label_counts=(), other_labels=0, single_labels=0, ranked=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as JSON can hold it.

@@ -4,9 +4,11 @@ import copy
 
 import numpy as np
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -175,7 +177,7 @@ def test_parameters_set_later_wait_for_the_next_fit(iris):
         (np.tile([1.0, 2, 3], (5, 1)), "must hold class labels in partial_fit"),
         (sparse.csr_array(np.ones((5, 3))), "must hold class labels in partial_fit"),
         ([[0], [1, 2], [0], [1], [2]], "y holds lists"),
-        (["a"] * 5, "labels of one type"),
+        (["a"] * 5, "labels of the type of those known"),
         ([0, 1, 2, np.nan, 0], "NaN|missing"),
         ([0, 1], "inconsistent numbers of samples"),
     ],
@@ -270,3 +272,49 @@ def test_without_rows_batches_come_close_to_a_fit():
     accuracy, best, of_one_batch = (r.score(X[test], y[test]) for r in (ranker, whole, first))
     assert of_one_batch < accuracy
     assert accuracy > best - 0.02
+
+
+def test_what_is_kept_belongs_to_the_engine(iris):
+    X, y = iris
+    weights, labels, points = np.ones(150), y.copy(), X.copy()
+    ranker = exact().fit(points, labels, sample_weight=weights)
+    engine = LogisticDuels(keep_rows=True).fit(points, labels, 3, weights)
+    weights[:], labels[:], points[:] = 100.0, 0, 0.0
+    ranker.partial_fit(X[:5], y[:5])
+    scratch = exact().fit(np.vstack([X, X[:5]]), np.append(y, y[:5]))
+    assert_same_ranker(ranker, scratch, X)
+    engine.partial_fit(X[:5], y[:5], 3)
+    np.testing.assert_allclose(engine.coef_, scratch.duels_.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "more"),
+    [(np.int8, np.int8(7)), (object, "z"), (np.uint64, np.uint64(2**63 + 5)), ("<U3", "zzz")],
+)
+def test_labels_keep_their_type(iris, dtype, more):
+    X, y = iris
+    labels = np.array(["a", "b", "c"])[y] if dtype in (object, "<U3") else y
+    ranker = exact().fit(X, labels.astype(dtype))
+    ranker.partial_fit(X[:5] + 1, np.full(5, more, dtype=dtype))
+    assert ranker.classes_.dtype == np.dtype(dtype)
+    assert ranker.classes_.tolist()[-1] == more
+
+
+def test_labels_of_another_type_are_refused(iris):
+    X, y = iris
+    ranker = exact().fit(X, y)
+    for other in ("1", 5.0):
+        with pytest.raises(ValueError, match="y must hold labels of the type of those known so"):
+            ranker.partial_fit(X[:2], [other] * 2)
+    assert ranker.classes_.tolist() == [0, 1, 2]
+
+
+def test_weights_are_routed(iris):
+    X, y = iris
+    Y, classes = np.column_stack([y, y[::-1]]), [[0, 1, 2]] * 2
+    with sklearn.config_context(enable_metadata_routing=True):
+        several = MultiOutputClassifier(exact())
+        several.partial_fit(X, Y, classes=classes, sample_weight=np.ones(150))
+        several.partial_fit(X, Y, sample_weight=np.full(150, 2.0))
+    scratch = exact().fit(np.vstack([X, X]), np.append(y, y), np.repeat([1.0, 2.0], 150))
+    assert_same_ranker(several.estimators_[0], scratch, X)

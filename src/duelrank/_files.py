@@ -43,14 +43,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield target
         return
     _remove_abandoned(target)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PARTIAL}")
+    partial, lock = _new_partial(target)
     try:
-        # The file is created here, so that its mode is the usual one of a new file.
-        partial.touch(exist_ok=False)
-        if target.exists():
-            shutil.copymode(target, partial)
-        with partial.open("r+b") as lock:
-            _try_lock(lock)
+        with lock:
+            if target.exists():
+                shutil.copymode(target, partial)
             yield partial
         with partial.open("r+b") as file:
             os.fsync(file.fileno())
@@ -59,6 +56,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _new_partial(target: Path) -> tuple[Path, IO[bytes]]:
+    """Create a file beside the target, with the usual mode of a new file, and lock it."""
+    while True:
+        partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PARTIAL}")
+        lock = partial.open("xb")
+        _try_lock(lock)
+        if partial.exists():
+            return partial, lock
+        lock.close()  # another process took it for abandoned before it was locked
 
 
 def _remove_abandoned(target: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,11 +36,9 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            _inside -= 1
+            _inside = max(0, _inside - 1)  # a child that was forked inside begins anew
             if _inside == 0:
-                while _limited:
-                    library, n_threads = _limited.pop()
-                    library.set_num_threads(n_threads)
+                _give_back()
 
 
 class Threads:
@@ -92,6 +91,23 @@ def _limit() -> None:
         if n_threads is not None and n_threads > 1:
             library.set_num_threads(1)
             _limited.append((library, n_threads))
+
+
+def _give_back() -> None:
+    while _limited:
+        library, n_threads = _limited.pop()
+        library.set_num_threads(n_threads)
+
+
+def _begin_anew() -> None:
+    """Let a child of a fork have its threads, whatever other threads of its parent were doing."""
+    global _lock, _inside
+    _lock, _inside = Lock(), 0
+    _give_back()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 @cache

@@ -176,7 +176,7 @@ def encode_more(
             f"y holds labels that are not known yet: {new.tolist()[:10]}; new_labels='add' adds "
             "them."
         )
-    labels, _ = _sorted_labels([*known.tolist(), *new.tolist()], "y and the labels known so far")
+    labels = _joined_labels(known, new)
     return codes_from_labels(y, labels, "y"), labels
 
 
@@ -317,6 +317,19 @@ def _as_places(y: Any) -> NDArray[np.float64]:
             "duelrank.rankings.ranks_from_lists(lists, classes)."
         )
     return as_rows(y, "y").astype(np.float64)
+
+
+def _joined_labels(known: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    """Return known and new labels, sorted, if they are of one type."""
+    types = {type(label) for label in (*known.tolist(), *new.tolist())}
+    if len(types) > 1:
+        raise ValueError(
+            f"y must hold labels of the type of those known so far, such as {known.tolist()[0]!r}, "
+            f"got {new.tolist()[0]!r}."
+        )
+    as_objects = "O" in (known.dtype.kind, new.dtype.kind)
+    labels = [part.astype(object) if as_objects else part for part in (known, new)]
+    return np.sort(np.concatenate(labels))
 
 
 def _sorted_labels(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:

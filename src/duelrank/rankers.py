@@ -550,10 +550,11 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata to the duels."""
         router = MetadataRouter(owner=self).add_self_request(self)
-        return router.add(
-            estimator=self._make_engine(),
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-        )
+        engine = self._make_engine()
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        if hasattr(engine, "partial_fit"):
+            mapping.add(caller="partial_fit", callee="partial_fit")
+        return router.add(estimator=engine, method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

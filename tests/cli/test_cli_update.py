@@ -208,3 +208,12 @@ def test_columns_are_still_compared_after_an_update(files, table, tmp_path):
     found = json.loads(succeed("check", model, tmp_path / "shifted.csv", "--json").stdout)
     alarms = {finding["name"] for finding in found["findings"] if finding["alarm"]}
     assert {"a", "new labels"} <= alarms
+
+
+def test_new_labels_are_not_taken_for_true(table, tmp_path):
+    data = table.assign(species=table.species == "setosa")
+    data.to_parquet(tmp_path / "old.parquet")
+    data.assign(species="maybe").to_parquet(tmp_path / "new.parquet")
+    model = tmp_path / "m.skops"
+    succeed("fit", tmp_path / "old.parquet", "--target", "species", "--updatable", "-o", model)
+    assert "'maybe' is neither true nor false" in fail("update", model, tmp_path / "new.parquet")

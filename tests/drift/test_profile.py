@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -19,7 +20,7 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 from drifting import KINDS, KINDS_WITH_TEXT, rows
-from duelrank import AutoDuels, DuelRanker
+from duelrank import AutoDuels, DuelRanker, LogisticDuels
 from duelrank.drift import Profile, compare
 from duelrank.drift._columns import read_column
 from duelrank.drift._profile import Bins, Values, alone
@@ -338,3 +339,36 @@ def test_vector_features_are_found_alone():
     model = make_pipeline(VectorFeatures(), GaussianNB()).fit(vectors, [0, 1] * 20)
     profile = Profile.of(model, vectors, [0, 1] * 20)
     assert profile.columns["v"].measures["cosine"].high > 0.8
+
+
+def test_profiles_that_nobody_has_made_are_refused():
+    good = Profile.of(DuelRanker(random_state=0).fit(X, Y), X, Y).to_dict()
+    for change in ({"rows": 0}, {"columns": []}):
+        with pytest.raises(ValueError, match="the profile"):
+            Profile.from_dict(good | change)
+    with pytest.raises(ValueError, match="the profile must be a dictionary, got None"):
+        Profile.from_dict(None)
+
+
+def test_any_number_of_rows_can_be_compared_with():
+    model = DuelRanker(random_state=0).fit(X, Y)
+    many = Profile.from_dict(Profile.of(model, X, Y).to_dict() | {"rows": 2**53, "unlike": 5})
+    assert compare(many, model, 3 * X[:60], Y[:60]).drifted
+
+
+def test_columns_are_compared_when_labels_have_come_or_gone():
+    ranker = DuelRanker(LogisticDuels(keep_rows=True), random_state=0).fit(X, Y)
+    profile = Profile.of(ranker, X, Y)
+    made = compare(profile, ranker.partial_fit(X[:9] + 5, np.full(9, 7)), X, Y)
+    assert any("updated" in note for note in made.notes)
+    assert {finding.part for finding in made.findings} == {"column", "row"}
+
+
+def test_checkpoints_of_the_model_are_left_alone(tmp_path):
+    file = tmp_path / "fit.npz"
+    engine = LogisticDuels(checkpoint=file, max_iter=2, tol=1e-14)
+    with pytest.warns(ConvergenceWarning):
+        model = DuelRanker(engine, random_state=0).fit(X, Y)
+    before = file.read_bytes()
+    assert Profile.of(model, X, Y).ranked is not None
+    assert file.read_bytes() == before

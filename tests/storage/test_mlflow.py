@@ -113,3 +113,15 @@ def test_what_load_refuses_is_refused(path):
     path.write_bytes(b"\x80nothing.")
     with pytest.raises(ModelFileError, match="a pickle"):
         storage._load_pyfunc(str(path))
+
+
+def test_texts_come_in_one_column(path):
+    pandas = pytest.importorskip("pandas")
+    texts = ["a red rose", "a blue iris", "a white lily"] * 4
+    model = make_pipeline(TfidfVectorizer(), DuelRanker(random_state=0)).fit(texts, [0, 1, 2] * 4)
+    save(model, path)
+    loaded = storage._load_pyfunc(path, {"k": 1})
+    table = pandas.DataFrame({"body": texts, "channel": "mail"})
+    assert loaded.predict(table[["body"]])[:3, 0].tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"must have one column, the texts, got \['channel', 'b"):
+        loaded.predict(table[["channel", "body"]])

@@ -101,3 +101,21 @@ def test_models_of_older_versions_go_on_from_their_solution():
     old.partial_fit(points, labels)
     old.drop_labels(labels[:1])
     assert labels[0] not in old.classes_
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_iter_", np.zeros(2, dtype=np.intp)),
+        ("n_iter_", np.array(["x"] * 6)),
+        ("decrement_", np.array(["x"] * 6)),
+        ("C_", float("nan")),
+        ("C_", "x"),
+    ],
+)
+def test_altered_state_of_the_solver_does_not_load(path, rng, name, value):
+    ranker = make().fit(rng.normal(size=(40, 3)), np.repeat(["a", "b", "c", "d"], 10))
+    setattr(ranker.duels_, name, value)
+    save(ranker, path)
+    with pytest.raises(ModelFileError):
+        load(path)

@@ -64,7 +64,8 @@ def check(
 
     Columns, labels if DATA has them, rankings and lists are compared with the profile that `fit`
     has stored in the model file; rows unlike training are named. If nothing changed, an alarm is
-    raised in one of twenty checks (--level); changes of less than 5% of the rows raise none.
+    raised in one of twenty checks (--level); changes of less than 5% of the rows raise none, nor
+    do values never seen in less than 1%.
     """
     check_inputs(model_file, data)
     model = load_model(model_file, trust)

@@ -51,6 +51,8 @@ def export(
     unknown = [name for name in names or () if name not in ONNX_OUTPUTS]
     if unknown:
         raise Mistake(f"--outputs must be some of {', '.join(ONNX_OUTPUTS)}; got {unknown[0]!r}.")
+    if top is None and "top" in (names or ()):
+        raise Mistake("--outputs top needs --top, the number of labels.")
     if top is not None and "top" not in (names or ()):
         names = [*(names or ("label", "ranks")), "top"]
     check_inputs(model_file)

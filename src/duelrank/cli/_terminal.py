@@ -78,7 +78,8 @@ def show(thing: Any) -> None:
             raise BrokenPipeError
 
     console = Screen(highlight=False, markup=False, emoji=False, soft_wrap=False)
-    console.print(thing)
+    # A terminal breaks sentences by itself; in a pipe they stay whole.
+    console.print(thing, soft_wrap=isinstance(thing, str))
 
 
 @contextmanager

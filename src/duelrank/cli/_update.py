@@ -183,6 +183,11 @@ def _new_label(written: str, known: list[Any]) -> Any:
     kind = type(known[0])
     if kind is str:
         return written
+    if kind is bool:  # any text is true
+        raise ValueError(
+            f"the label {plain(written)!r} is neither true nor false, as the labels of the model "
+            "are."
+        )
     try:
         return kind(written)
     except ValueError as error:

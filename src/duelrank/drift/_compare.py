@@ -29,7 +29,7 @@ from duelrank.drift._check import (
 from duelrank.drift._columns import Column, column_names, read_column
 from duelrank.drift._figures import figure_of
 from duelrank.drift._profile import Bins, Profile, Values, count_buckets
-from duelrank.drift._ranked import LIST, Ranked, rank_rows
+from duelrank.drift._ranked import LIST, MOST_LABELS, Ranked, rank_rows
 from duelrank.drift._seen import Seen, seen_by
 from duelrank.drift._statistics import (
     holm,
@@ -121,6 +121,8 @@ def compare(
     unreadable = unreadable or {}
     names = column_names(X)
     seen = seen_by(model)
+    if len(profile.label_counts) != min(len(known_labels(model)), MOST_LABELS):
+        profile = profile.of_columns()  # labels have come or gone since it was made
     findings = list(_lost_columns(profile, names, unreadable))
     kinds = {name: column.kind for name, column in profile.columns.items()} | dict(kinds or {})
     tested: list[tuple[str, str, list[Test]]] = []

@@ -183,6 +183,12 @@ def _drawn(
 def _again(predictor: Any) -> Any:
     """Return a predictor to fit again, with nothing left to search."""
     again = clone(predictor)
+    # The file of another fit is none of ours, and rows need not be kept.
+    others = {"checkpoint": None, "keep_rows": False, "verbose": False}
+    for name in again.get_params():
+        for other, value in others.items():
+            if is_parameter(name, other):
+                again.set_params(**{name: value})
     engine = getattr(predictor, "duels_", None)
     params = predictor.get_params()
     by_label = any(

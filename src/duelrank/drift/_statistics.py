@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+MOST_ROWS_EXACTLY = 10**7
 FEWEST_EXPECTED = 5.0  # rows of a group in the smaller sample; smaller groups are joined
 
 
@@ -70,6 +71,9 @@ def same_share(
     """
     if old[1] == 0 or new[1] == 0:
         return 1.0
+    if old[1] > MOST_ROWS_EXACTLY:  # so many know their share, and Fisher's test takes for ever
+        share = (old[0] + 0.5) / (old[1] + 1)
+        return float(stats.binomtest(new[0], new[1], share, alternative=only).pvalue)
     table = np.array([[new[0], new[1] - new[0]], [old[0], old[1] - old[0]]])
     return float(stats.fisher_exact(table, alternative=only)[1])
 
@@ -163,7 +167,7 @@ def total_variation(old: NDArray[np.int64], new: NDArray[np.int64]) -> float:
     """Return the share of rows that would have to change groups to make both samples alike."""
     if old.sum() == 0 or new.sum() == 0:
         return 0.0
-    return float(np.abs(old / old.sum() - new / new.sum()).sum() / 2)
+    return min(1.0, float(np.abs(old / old.sum() - new / new.sum()).sum() / 2))
 
 
 def smallest_of(*values: float) -> float:

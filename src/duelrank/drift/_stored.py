@@ -88,6 +88,7 @@ def from_dict(stored: Any) -> Profile:
             f"the profile has format {whole.count('format')}, which needs a newer duelrank."
         )
     n_rows = whole.count("rows")
+    whole.require(n_rows > 0, "rows")
     columns = whole.part("columns").content
     whole.require(len(columns) <= MOST_COLUMNS, "columns")
     labels = whole.part("labels")
@@ -126,6 +127,8 @@ def _read_column(name: Any, stored: Any, n_rows: int) -> ColumnProfile:
             bins.require(sum(counts) <= n_known, "counts")
             single = bins.content.get("single")
             bins.require(type(single) is bool, "single")
+            # The largest value has a bin of its own, behind the last edge.
+            bins.require(not single or not edges or edges[-1] < high, "edges")
             measures[measure] = Bins(low, high, mean, tuple(edges), tuple(counts), bool(single))
     values = None
     if kind in ("category", "boolean"):
@@ -192,7 +195,8 @@ class _Reader:
     def __init__(self, content: Any, name: str) -> None:
         self.name = name
         self.content: dict[str, Any] = content if isinstance(content, dict) else {}
-        self.require(isinstance(content, dict), "anything")
+        if not isinstance(content, dict):
+            raise ValueError(f"{name} must be a dictionary, got {content!r:.60}.")
 
     def require(self, correct: bool, what: str) -> None:
         if not correct:

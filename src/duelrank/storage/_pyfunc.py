@@ -59,7 +59,13 @@ class FirstLabels:
         if not hasattr(table, "columns") or (self._has_columns and not self._takes_texts):
             return table
         values = table.to_numpy()
-        return values[:, 0].tolist() if self._takes_texts else values
+        if not self._takes_texts:
+            return values
+        if values.shape[1] != 1:
+            raise ValueError(
+                f"model_input must have one column, the texts, got {list(table.columns)[:10]}."
+            )
+        return values[:, 0].tolist()
 
 
 def _load_pyfunc(path: str, model_config: Mapping[str, Any] | None = None) -> FirstLabels:

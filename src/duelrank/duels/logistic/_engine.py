@@ -16,16 +16,16 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from duelrank._label_names import label_names
-from duelrank._pairs import pairs
+from duelrank._pairs import n_pairs, pairs
 from duelrank._parameters import check_count, check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import threads_of_blas
 from duelrank.blocks import LabeledBlocks, in_blocks
-from duelrank.duels._protocol import check_counts
+from duelrank.duels._protocol import check_counts, is_finite_array
 from duelrank.duels.logistic._blocks import fit_blocks
 from duelrank.duels.logistic._fit import fit_in_memory
-from duelrank.duels.logistic._kept import KeptDuels, kept_duels, own_copy
+from duelrank.duels.logistic._kept import KeptDuels, kept_duels, own_rows
 from duelrank.duels.logistic._linear import LinearDuels
 from duelrank.duels.logistic._rows import (
     Settings,
@@ -236,7 +236,7 @@ class LogisticDuels(LinearDuels):
                 keep_rows = bool(self.keep_rows)
                 kept = kept_duels(fitted, rows, self.n_features_in_, keep_rows)
                 if keep_rows:
-                    learned = rows if kept.has_rows else rows._replace(X=own_copy(rows.X))
+                    learned = own_rows(rows, with_points=not kept.has_rows)
         self._keep(fitted, kept)
         self._keep_rows(learned)
         self.C_ = C
@@ -379,6 +379,15 @@ class LogisticDuels(LinearDuels):
             If they do not, as in a file that was altered.
         """
         super().check_fitted(n_classes)
+        n_duels, C = n_pairs(n_classes), vars(self).get("C_", 1.0)  # version 0.2 had no C_
+        check_counts(
+            isinstance(self.decrement_, np.ndarray)
+            and self.decrement_.dtype.kind == "f"
+            and self.decrement_.shape == (n_duels,)
+            and is_finite_array(self.n_iter_, "i", (n_duels,))
+            and isinstance(C, int | float)
+            and 0 < C < np.inf
+        )
         if "training_rows_" in vars(self):
             kept = self._solution().kept
             check_counts(rows_fit_together(self.training_rows_, kept, self.intercept_.dtype))

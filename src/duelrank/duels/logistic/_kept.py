@@ -259,6 +259,15 @@ def kept_duels(
     return KeptDuels.of_features(kept.coef_of_columns(), n_classes, n_features, rows.columns)
 
 
+def own_rows(rows: TrainingRows, with_points: bool) -> TrainingRows:
+    """Return rows whose codes and weights, and points if asked for, are no one else's arrays."""
+    return rows._replace(
+        X=own_copy(rows.X) if with_points else rows.X,
+        feedback=rows.feedback.copy(),
+        weights=None if rows.weights is None else rows.weights.copy(),
+    )
+
+
 def own_copy(X: Any) -> Any:
     """Copy rows, which may be the user's; sparse ones become an array."""
     return X.copy() if isinstance(X, np.ndarray) else sparse.csr_array(X, copy=True)

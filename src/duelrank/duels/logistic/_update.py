@@ -197,7 +197,11 @@ def rows_fit_together(learned: Any, kept: KeptDuels, dtype: np.dtype[Any]) -> bo
         and are_numbers(codes, (X.shape[0],), kept.n_classes)
         and (
             weights is None
-            or (is_finite_array(weights, "f", (X.shape[0],)) and bool(np.all(weights > 0)))
+            or (
+                is_finite_array(weights, "f", (X.shape[0],))
+                and bool(np.all(weights > 0))
+                and float(weights.max()) < np.finfo(weights.dtype).max / len(weights)
+            )
         )
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,25 +31,40 @@ def check_dtype(dtype: Any) -> None:
         raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}.")
 
 
-def check_parameters_inside(model: Any, params: Mapping[str, Any], default: str) -> None:
-    """Raise if ``set_params`` names parameters of an `estimator` that is None.
+class ParametersInside:
+    """Mixin of estimators with a parameter `estimator` that may be None, in front of the others.
 
-    Parameters
-    ----------
-    model : estimator
-        It has a parameter `estimator`.
-    params : mapping
-        The parameters to set, by name.
-    default : str
-        What the estimator None stands for.
+    scikit-learn's own error for a parameter of None does not say what to do.
     """
-    inside = [name for name in params if name.startswith("estimator__")]
-    if inside and params.get("estimator", model.estimator) is None:
-        kind = type(model).__name__
-        raise ValueError(
-            f"{inside[0]} cannot be set while estimator is None; pass what None stands for, "
-            f"{kind}({default}), to set its parameters."
-        )
+
+    estimator: Any
+
+    def _default_estimator(self) -> str:
+        """Write what the estimator None stands for."""
+        raise NotImplementedError
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator and of what is inside.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name; ``estimator__`` and a name is a parameter of `estimator`, which must not
+            be None for that.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        inside = [name for name in params if name.startswith("estimator__")]
+        if inside and params.get("estimator", self.estimator) is None:
+            raise ValueError(
+                f"{inside[0]} cannot be set while estimator is None; pass what None stands for, "
+                f"{type(self).__name__}({self._default_estimator()}), to set its parameters."
+            )
+        super().set_params(**params)  # type: ignore[misc]
+        return self
 
 
 def check_positive(name: str, value: Any, *choices: str) -> None:

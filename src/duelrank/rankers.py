@@ -28,7 +28,7 @@ from duelrank._classifiers import log_probabilities
 from duelrank._label_names import named_labels
 from duelrank._label_ranker import LabelRanker
 from duelrank._pairs import beats_from_square, duels_by_labels, n_pairs, square
-from duelrank._parameters import check_choice, check_parameters_inside
+from duelrank._parameters import ParametersInside, check_choice
 from duelrank._sklearn import (
     CallbackSupportMixin,
     as_indexable,
@@ -71,7 +71,7 @@ def _engine_can(method: str) -> Callable[[DuelRanker], bool]:
     return can
 
 
-class DuelRanker(CallbackSupportMixin, LabelRanker):
+class DuelRanker(ParametersInside, CallbackSupportMixin, LabelRanker):
     """Rank all labels of a point by the duels they win.
 
     One binary classifier is fitted for every two labels, on those rows that tell which of the two
@@ -529,23 +529,8 @@ class DuelRanker(CallbackSupportMixin, LabelRanker):
             probabilities.append(chances)
         return np.concatenate(won), np.concatenate(probabilities)
 
-    def set_params(self, **params: Any) -> DuelRanker:
-        """Set parameters of this estimator and of what is inside.
-
-        Parameters
-        ----------
-        **params : dict
-            Values by name; ``estimator__`` and a name is a parameter of `estimator`, which must not
-            be None for that.
-
-        Returns
-        -------
-        self : DuelRanker
-            The estimator.
-        """
-        check_parameters_inside(self, params, "LogisticDuels()")
-        super().set_params(**params)
-        return self
+    def _default_estimator(self) -> str:
+        return "LogisticDuels()"
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata to the duels."""

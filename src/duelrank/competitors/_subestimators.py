@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from duelrank._parameters import check_parameters_inside
+from duelrank._parameters import ParametersInside
 from duelrank._sklearn import as_indexable, is_parameter, weight_argument
 from duelrank.competitors._competitor import Competitor
 
 
-class CompetitorOverEstimator(Competitor):
+class CompetitorOverEstimator(ParametersInside, Competitor):
     """Parent of the competitors with an estimator inside, which gets the points as they came.
 
     Children have `_inner`, the estimator that is cloned.
@@ -27,23 +27,8 @@ class CompetitorOverEstimator(Competitor):
     def _inner(self) -> Any:
         raise NotImplementedError
 
-    def set_params(self, **params: Any) -> CompetitorOverEstimator:
-        """Set parameters of this estimator and of what is inside.
-
-        Parameters
-        ----------
-        **params : dict
-            Values by name; ``estimator__`` and a name is a parameter of `estimator`, which must not
-            be None for that.
-
-        Returns
-        -------
-        self : competitor
-            The estimator.
-        """
-        check_parameters_inside(self, params, repr(self._inner()))
-        super().set_params(**params)
-        return self
+    def _default_estimator(self) -> str:
+        return repr(self._inner())
 
     def _as_points(self, X: Any) -> Any:
         return as_indexable(X)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from duelrank._batches import margin_batches
 from duelrank._classifiers import known_labels
-from duelrank._parameters import check_choice, check_parameters_inside
+from duelrank._parameters import ParametersInside, check_choice
 from duelrank._sklearn import as_indexable, input_tags_of, predictor_inside, take_rows, unwrap
 from duelrank.predictions import predict_ranks
 from duelrank.rankers import DuelRanker
@@ -27,7 +27,7 @@ __all__ = ["PlaceIntervals"]
 WIDTHS = ("auto", "constant", "duels")
 
 
-class PlaceIntervals(MetaEstimatorMixin, BaseEstimator):
+class PlaceIntervals(ParametersInside, MetaEstimatorMixin, BaseEstimator):
     r"""For every point and label, between which places the label is.
 
     The intervals of a point hold *simultaneously*: with a share `coverage` of all rows, the places
@@ -174,23 +174,8 @@ class PlaceIntervals(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return predict_ranks(self.estimator_, X)
 
-    def set_params(self, **params: Any) -> PlaceIntervals:
-        """Set parameters of this estimator and of what is inside.
-
-        Parameters
-        ----------
-        **params : dict
-            Values by name; ``estimator__`` and a name is a parameter of `estimator`, which must not
-            be None for that.
-
-        Returns
-        -------
-        self : PlaceIntervals
-            The estimator.
-        """
-        check_parameters_inside(self, params, "DuelRanker()")
-        super().set_params(**params)
-        return self
+    def _default_estimator(self) -> str:
+        return "DuelRanker()"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from duelrank._classifiers import known_labels, label_scores, log_probabilities
-from duelrank._parameters import check_choice, check_count, check_parameters_inside
+from duelrank._parameters import ParametersInside, check_choice, check_count
 from duelrank._sklearn import as_indexable, input_tags_of, take_rows
 from duelrank.predictions import predict_order, predict_ranks
 from duelrank.rankers import DuelRanker
@@ -70,7 +70,7 @@ class RankedLists(NamedTuple):
     probabilities: NDArray[np.float64] | None
 
 
-class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class Shortlister(ParametersInside, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""For every point, as many of the first labels of its ranking as hold the right one.
 
     With a share `coverage` of all rows, the right label is in the list. This holds for any
@@ -517,23 +517,8 @@ class Shortlister(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return predict_order(self.estimator_, X)
 
-    def set_params(self, **params: Any) -> Shortlister:
-        """Set parameters of this estimator and of what is inside.
-
-        Parameters
-        ----------
-        **params : dict
-            Values by name; ``estimator__`` and a name is a parameter of `estimator`, which must not
-            be None for that.
-
-        Returns
-        -------
-        self : Shortlister
-            The estimator.
-        """
-        check_parameters_inside(self, params, "DuelRanker()")
-        super().set_params(**params)
-        return self
+    def _default_estimator(self) -> str:
+        return "DuelRanker()"
 
     def check_fitted(self) -> None:
         """Raise ValueError if the fitted arrays do not fit together, as in an altered file."""

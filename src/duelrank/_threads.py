@@ -1,4 +1,10 @@
-"""Threads of BLAS, and threads in their place: results must not depend on how many there are."""
+"""Threads of BLAS, and threads in their place: results must not depend on how many there are.
+
+Some BLAS have one number of threads for the whole process, such as the OpenBLAS of the wheels of
+numpy and scipy. The first one who limits it keeps what it was, and the last one who leaves gives it
+back, in whatever threads they are. Others have a number for every thread, such as an OpenBLAS with
+OpenMP. There every thread limits its own.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +13,35 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import Lock, Thread, local
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
+
+class _Limits:
+    """How often limits were entered and not left, and what libraries had before."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.before: dict[Any, int] = {}
+
+    def give_back(self) -> None:
+        while self.before:
+            _set_threads(*self.before.popitem())
+
+
+class _LimitsOfThread(_Limits, local):
+    """The limits of every thread, for libraries that have a number for every thread."""
+
+
 _lock = Lock()
-_inside = 0  # how many have entered `one_blas_thread` and not left it
-_limited: list[tuple[Any, int]] = []  # the libraries that are limited, and what they had before
+_limits = _Limits()  # of the process
+_limits_of_thread = _LimitsOfThread()
+_n_forks = 0  # on the way from the first process to this one
 
 
 def blas_threads() -> int:
@@ -27,18 +52,19 @@ def blas_threads() -> int:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let BLAS use one thread; the last one to leave gives the others back."""
-    global _inside
+    n_forks = _n_forks
     with _lock:
-        if _inside == 0:
-            _limit()
-        _inside += 1
+        _limits.inside += 1
+        _limits_of_thread.inside += 1
     try:
+        with _lock:
+            _limit()
         yield
     finally:
-        with _lock:
-            _inside = max(0, _inside - 1)  # a child that was forked inside begins anew
-            if _inside == 0:
-                _give_back()
+        if n_forks == _n_forks:  # a child that was forked inside has its threads already
+            with _lock:
+                _leave(_limits)
+                _leave(_limits_of_thread)
 
 
 class Threads:
@@ -65,7 +91,13 @@ class Threads:
             return [step(item) for item in items]
         # One task per thread: handing out single small items would cost more than they do.
         shares = [items[start :: self.n_threads] for start in range(self.n_threads)]
-        done = list(self.pool.map(lambda share: [step(item) for item in share], shares))
+        told = np.geterr()  # new threads would not know what NumPy is told to ignore here
+
+        def work(share: list[Any]) -> list[Result]:
+            with np.errstate(**told):
+                return [step(item) for item in share]
+
+        done = list(self.pool.map(work, shares))
         results: list[Any] = [None] * len(items)
         for start, share in enumerate(done):
             results[start :: self.n_threads] = share
@@ -80,34 +112,76 @@ def threads_of_blas() -> Iterator[Threads]:
         if n_threads == 1:
             yield Threads(None, 1)
             return
-        with ThreadPoolExecutor(n_threads) as pool:
+        with ThreadPoolExecutor(n_threads, initializer=_limit_in_new_thread) as pool:
             yield Threads(pool, n_threads)
 
 
 def _limit() -> None:
-    # The limits of threadpoolctl do the same, and take longer than the ranking of one point.
+    # The limits of threadpoolctl do the same, and take longer than the ranking of one point. Those
+    # who are inside already look again: others may have raised the number meanwhile.
     for library in _blas_libraries():
         n_threads = library.num_threads
         if n_threads is not None and n_threads > 1:
-            library.set_num_threads(1)
-            _limited.append((library, n_threads))
+            limits = _limits if _is_of_process(library) else _limits_of_thread
+            limits.before[library] = n_threads
+            _set_threads(library, 1)
 
 
-def _give_back() -> None:
-    while _limited:
-        library, n_threads = _limited.pop()
-        library.set_num_threads(n_threads)
+def _limit_in_new_thread() -> None:
+    """Limit BLAS in a thread that ends before its limit does."""
+    with _lock:
+        _limit()
+
+
+def _leave(limits: _Limits) -> None:
+    limits.inside -= 1
+    if limits.inside == 0:
+        limits.give_back()
+
+
+def _set_threads(library: Any, n_threads: int) -> None:
+    # From 3.8 on, threadpoolctl lets one thread set the number of a process and ignores the others
+    # silently, so that they do not restore each other's limits. Ours are counted.
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+
+
+@cache
+def _is_of_process(library: Any) -> bool:
+    """Tell whether other threads follow if this one sets a number of threads, more than one now."""
+    n_threads = library.num_threads
+    before = _read_in_new_thread(library)
+    try:
+        _set_threads(library, 1)
+        after = _read_in_new_thread(library)
+    finally:
+        _set_threads(library, n_threads)
+    return before != after
+
+
+def _read_in_new_thread(library: Any) -> int | None:
+    read: list[int | None] = []
+    thread = Thread(target=lambda: read.append(library.num_threads))
+    thread.start()
+    thread.join()
+    return read[0]
 
 
 def _begin_anew() -> None:
-    """Let a child of a fork have its threads, whatever other threads of its parent were doing."""
-    global _lock, _inside
-    _lock, _inside = Lock(), 0
-    _give_back()
+    """Let a child of a fork have its threads, whatever the threads of its parent were doing."""
+    global _lock, _n_forks
+    _lock = Lock()
+    _n_forks += 1
+    for limits in (_limits, _limits_of_thread):
+        limits.inside = 0
+        limits.give_back()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(  # while nobody enters or leaves
+        before=lambda: _lock.acquire(),
+        after_in_parent=lambda: _lock.release(),
+        after_in_child=_begin_anew,
+    )
 
 
 @cache

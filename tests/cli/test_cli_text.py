@@ -165,6 +165,15 @@ def test_options_that_contradict_each_other(folder, tmp_path):
     assert "has no column 'message'; it has subject, " in fail(*arguments, "--text", "message")
 
 
+@pytest.mark.parametrize("engine", ["stacked", "stumps", "forest", "boosting"])
+def test_engines_that_take_no_text_say_so(folder, tmp_path, engine):
+    options = (folder / "tickets.csv", "--target", "team", "--engine", engine)
+    for command in (("fit", *options, "-o", tmp_path / "m.skops"), ("evaluate", *options)):
+        sentence = fail(*command, code=2)
+        assert sentence.startswith(f"--engine {engine} takes no text, which 'subject' holds")
+    assert not (tmp_path / "m.skops").exists()
+
+
 def test_the_command_ranks_as_python_does(folder, tmp_path):
     new = tickets(80, seed=1)
     ranked = tmp_path / "ranked.parquet"

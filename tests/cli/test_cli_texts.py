@@ -27,6 +27,9 @@ from duelrank import DuelRanker, predict_order
 from duelrank.cli._commands import duelrank
 from duelrank.storage import describe, save
 
+# What is not trusted is named when it is loaded.
+pytestmark = pytest.mark.filterwarnings("ignore::duelrank.storage.ModelTrustWarning")
+
 TEXTS = [
     "My card is LATE, so late",
     "where is the new card",

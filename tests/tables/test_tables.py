@@ -146,6 +146,9 @@ def test_standard_streams(monkeypatch):
         def __init__(self, content=b""):
             self.buffer = io.BytesIO(content)
 
+        def isatty(self):
+            return False
+
     monkeypatch.setattr(sys, "stdout", Stream())
     written("-", table)
     content = sys.stdout.buffer.getvalue()
@@ -383,6 +386,7 @@ def test_lists_that_are_no_vectors_are_refused(cells):
         ("boolean", ["true", "2.5"], "must hold true or false, but row 11"),
         ("date", ["2024-01-01", "soon"], "must hold dates such as 2024-05-31, but row 11"),
         ("number", ["1", "inf"], "'a' holds infinity in row 11"),
+        ("number", ["", "-2e300"], r"'a' holds -2e\+300 in row 11 .* between -1e\+150 and 1e\+150"),
     ],
 )
 def test_what_cannot_be_converted_is_named(kind, cells, sentence):
@@ -426,6 +430,13 @@ def test_decimals_and_lists_are_no_labels():
         labels("y", pa.chunked_array([[1.0, 0.5]]))
     with pytest.raises(TableError, match="'y' must hold labels"):
         labels("y", pa.chunked_array([[[1], [2]]]))
+
+
+def test_labels_in_half_precision():
+    half = pa.array(np.array([1.0, 2.0, 2048.0], dtype=np.float16))
+    assert labels("y", pa.chunked_array([half])).tolist() == [1, 2, 2048]
+    with pytest.raises(TableError, match=r"holds decimals such as 1\.5"):
+        labels("y", pa.chunked_array([pa.array(np.array([1.5], dtype=np.float16))]))
 
 
 @pytest.mark.parametrize("number", [np.inf, -np.inf, 1e300, 2.0**53 + 2])

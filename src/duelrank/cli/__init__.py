@@ -8,6 +8,7 @@ Nothing heavy is imported before there is work to do, so help and error messages
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -15,6 +16,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command with the arguments of the process."""
+    # Threads of boosting that wait for each other sleep. By default they spin, and where others use
+    # the cores too, that takes several times as long. Libraries look at it when they are loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         from duelrank.cli._commands import duelrank
     except ImportError as error:

@@ -45,7 +45,7 @@ def give_arrays(model: Any) -> None:
         if isinstance(thing, BaseEstimator):
             waiting.extend(vars(thing).values())
         elif isinstance(thing, (list, tuple)):
-            waiting.extend(thing)
+            waiting.extend(part for part in thing if not isinstance(part, (str, int)))
         elif isinstance(thing, dict):
             waiting.extend(thing.values())
         if isinstance(thing, ColumnTransformer) and hasattr(thing, "transformers_"):

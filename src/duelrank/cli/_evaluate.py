@@ -9,7 +9,14 @@ import click
 
 from duelrank._choices import BASELINES, STREAM
 from duelrank.cli._files import check_figure, check_inputs, make_folder_of
-from duelrank.cli._fit import ColumnRoles, learn_all_labels, missing_columns, read_training_data
+from duelrank.cli._fit import (
+    ColumnRoles,
+    check_takes_text,
+    learn_all_labels,
+    missing_columns,
+    preprocessing_of,
+    read_training_data,
+)
 from duelrank.cli._labels import as_known, known_codes
 from duelrank.cli._options import (
     TARGET_HELP,
@@ -101,6 +108,7 @@ def evaluate(
     else:
         columns = ColumnRoles(targets, shown, ignore, categorical, text)
         training = read_training_data(data, columns, delimiter, encoding)
+        check_takes_text(ranker["engine"], training)
         if test is None and drop_rare:
             training = _without_rare_labels(training, folds)
         name, X, y, preprocessing, tested = _from_table(
@@ -217,13 +225,11 @@ def _from_table(
     delimiter: str | None,
     encoding: str,
 ) -> tuple[str, Any, Any, Any, tuple[Any, ...] | None]:
-    from duelrank.preprocessing import make_preprocessing
-
     tested = None
     if test is not None:
         tested = _test_data(test, training, target, shown, delimiter, encoding)
     name = "standard input" if data == STREAM else Path(data).stem
-    return name, training.X, training.y, make_preprocessing(training.kinds), tested
+    return name, training.X, training.y, preprocessing_of(training), tested
 
 
 def _test_data(

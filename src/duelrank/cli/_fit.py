@@ -88,18 +88,18 @@ def fit(
 
     from duelrank._pairs import n_pairs
     from duelrank._sklearn import predictor_inside
-    from duelrank.preprocessing import make_preprocessing
     from duelrank.storage import save
 
     duels = make_ranker(**ranker, updatable=updatable)
     columns = ColumnRoles(targets, shown, ignore, categorical, text)
     training = read_training_data(data, columns, delimiter, encoding)
     _check_labels(training, targets)
+    check_takes_text(ranker["engine"], training)
     if updatable and training.lists is not None:
         raise click.UsageError("--updatable needs one label a row, not lists.")
     check_rows(coverage, training, len(training.y))
     learn_all_labels(duels, training)
-    model: Any = Pipeline([("columns", make_preprocessing(training.kinds)), ("ranker", duels)])
+    model: Any = Pipeline([("columns", preprocessing_of(training)), ("ranker", duels)])
     if coverage is not None:
         model = _with_lists(model, coverage, coverage_by, ranker["seed"])
     start = time.perf_counter()
@@ -173,6 +173,8 @@ def _with_lists(model: Any, coverage: float, by: str | None, seed: int) -> Any:
     )
 
 
+WITHOUT_TEXT = ("stacked", "stumps", "forest", "boosting")  # engines of dense columns
+MANY_COLUMNS = 1_000  # a model of more takes them by place when it is fitted, which is faster
 CLOSE = 0.7  # how alike names are that may have been mistaken for each other
 
 
@@ -231,6 +233,23 @@ def read_training_data(
     for remark in training.notes:
         note(f"{remark}.")
     return training
+
+
+def preprocessing_of(training: TrainingData) -> Any:
+    """Make the transformer of the columns to learn from."""
+    from duelrank.preprocessing import make_preprocessing
+
+    return make_preprocessing(training.kinds, by_place=len(training.kinds) > MANY_COLUMNS)
+
+
+def check_takes_text(engine: str | None, training: TrainingData) -> None:
+    """Raise if there is text, of which an engine cannot take the many sparse columns."""
+    texts = [name for name, kind in training.kinds.items() if kind == "text"]
+    if texts and engine in WITHOUT_TEXT:
+        raise click.UsageError(
+            f"--engine {engine} takes no text, which {plain(texts[0])!r} holds; --ignore it, or "
+            "take another engine."
+        )
 
 
 def learn_all_labels(ranker: Any, training: TrainingData) -> None:

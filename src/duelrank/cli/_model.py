@@ -55,13 +55,17 @@ class Model:
                 raise TableError(
                     f"the model takes {expected} columns, but {source.name} has {len(known)}."
                 )
-        left_out = self.description.facts.get("left_out")
-        not_taken = map(str, left_out) if isinstance(left_out, list) else ()
-        expected_columns = {*known, *wanted, *targets, *not_taken}
-        ignored = [name for name in source.columns if name not in expected_columns]
+        ignored = self.unknown_in(source, [*known, *wanted])
         if ignored:
             note(f"not known to the model and ignored: {listed(ignored)}.")
         return known
+
+    def unknown_in(self, source: Source, others: Sequence[str | None]) -> list[str]:
+        """Return the columns of a table that training did not have, and that are no others."""
+        told, left_out = self.description, self.description.facts.get("left_out")
+        not_taken = map(str, left_out) if isinstance(left_out, list) else ()
+        known = {*told.columns, *told.targets, *told.shown, *not_taken, *others}
+        return [name for name in source.columns if name not in known]
 
     def points(self, source: Source, rows: int, keep: Sequence[str] = ()) -> Iterator[_Points]:
         """Read points in batches, as the model takes them."""
@@ -177,6 +181,6 @@ def open_model(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelDescription
     except UntrustedTypesError as error:
         options = " ".join(f"--trust {plain(name)}" for name in error.names)
         raise ModelFileError(
-            f"{path} holds types that are not trusted; if you know where the file comes from, "
-            f"name them: {options}."
+            f"{path} holds types whose contents duelrank cannot check, so a hostile file could "
+            f"crash the process; if you know where the file comes from, name them: {options}."
         ) from error

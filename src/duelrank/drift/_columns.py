@@ -142,7 +142,7 @@ def _cells(X: Any, name: str) -> Any:
         return cells_of(X)
     if isinstance(X, np.ndarray):
         return X[:, int(name[1:])]
-    if hasattr(X, "column_names"):
+    if hasattr(type(X), "column_names"):  # of a table, they would be listed for every column
         return X.column(name)
     return column_of(X, next(column for column in X.columns if str(column) == name))
 

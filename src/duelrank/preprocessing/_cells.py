@@ -16,7 +16,7 @@ def cells_of(X: Any) -> list[Any]:
         Of pandas, polars, pyarrow or numpy.
     """
     column = X
-    if hasattr(X, "column_names"):  # pyarrow
+    if hasattr(type(X), "column_names"):  # pyarrow
         column = X.column(0)
     elif hasattr(X, "iloc"):  # pandas
         column = X.iloc[:, 0] if X.ndim == 2 else X
@@ -39,7 +39,7 @@ def check_one_column(X: Any) -> None:
 
 def column_of(X: Any, name: Any) -> Any:
     """Return one column of a dataframe by its name, or of an array by its number."""
-    if hasattr(X, "column_names"):  # pyarrow
+    if hasattr(type(X), "column_names"):  # pyarrow
         return X.select([name])
     return X[:, [name]] if isinstance(X, np.ndarray) else X[[name]]
 

@@ -21,13 +21,18 @@ MOST_CATEGORIES = 100
 MISSING_CATEGORY = "(missing)"
 
 
-def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
+def make_preprocessing(kinds: Mapping[str, str], *, by_place: bool = False) -> ColumnTransformer:
     """Make the transformer that turns columns of these kinds into numbers.
 
     Parameters
     ----------
     kinds : mapping of str to str
         Kinds by column name, as in `duelrank.tables`.
+    by_place : bool, default=False
+        Whether the transformers name columns by their places in `kinds`. Then the table to fit on
+        must have these columns in this order, and no others; new rows are still taken by name.
+        ColumnTransformer looks for one name after the other, so with names, the time of a fit grows
+        with the square of the number of columns.
 
     Returns
     -------
@@ -48,7 +53,7 @@ def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
     others = ("date", "category", "text", "vector")
     dates, categories, texts, vectors = (of_kind.pop(kind, []) for kind in others)
     numbers = [name for name in kinds if kinds[name] in of_kind]
-    transformers: list[tuple[str, Any, list[str]]] = []
+    transformers: list[tuple[str, Any, list[Any]]] = []
     if numbers:
         transformers.append(("numbers", make_pipeline(_median(), StandardScaler()), numbers))
     if dates:
@@ -58,6 +63,11 @@ def make_preprocessing(kinds: Mapping[str, str]) -> ColumnTransformer:
         transformers.append(("categories", _one_hot(bool(texts)), categories))
     transformers += [(f"vector {name}", VectorFeatures(), [name]) for name in vectors]
     transformers += [(f"text {name}", TextFeatures(), [name]) for name in texts]
+    if by_place:
+        place_of = {name: place for place, name in enumerate(kinds)}
+        transformers = [
+            (part, step, [place_of[n] for n in names]) for part, step, names in transformers
+        ]
     return ColumnTransformer(
         transformers, verbose_feature_names_out=False, sparse_threshold=1.0 if texts else 0.0
     )

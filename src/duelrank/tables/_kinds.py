@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ KINDS = ("number", "boolean", "date", "category", "text", "vector")
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A")
 MISSING_TEXTS = pa.array(MISSING)
 MICROSECONDS_A_DAY = 86_400_000_000
+LARGEST = 1e150  # of a number that a model can be fitted on: its square is finite
 LARGEST_WHOLE = 2.0**53  # above it, floats are not every whole number any more
 # Text such as 007 is a code: as a number it would become 7.
 LEADING_ZERO = r"^\s*[+-]?0[0-9]"
@@ -25,6 +27,8 @@ WORDS_OF_TEXT, DIFFERENT_TEXTS = 2.0, 0.5
 # Scripts that put no spaces between words have letters instead, so many on average.
 SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 LETTERS_OF_TEXT = 6.0
+# Short columns are converted so many cells at a time: every call of pyarrow takes microseconds.
+CELLS_TOGETHER = 2**14
 
 
 def kinds_of(
@@ -51,8 +55,12 @@ def kinds_of(
         One of `KINDS` for every column.
     """
     told = dict.fromkeys(categorical, "category") | dict.fromkeys(text, "text")
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    if as_text:
+        untold = {name: column for name, column in columns.items() if name not in told}
+        told |= dict.fromkeys(_clearly_numbers(untold), "number")
     return {
-        name: told.get(name) or _kind(name, table[name], as_text) for name in table.column_names
+        name: told.get(name) or _kind(name, column, as_text) for name, column in columns.items()
     }
 
 
@@ -74,9 +82,19 @@ def features(table: pa.Table, kinds: Mapping[str, str], rows_before: int = 0) ->
         The wanted columns in the order of `kinds`: categories and text as text, vectors as lists
         of floats of one length, all others as floats.
     """
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    converted: dict[str, Any] = {}
+    for kind in dict.fromkeys(kinds.values()):
+        of_kind = {name: columns[name] for name in kinds if kinds[name] == kind}
+        for names, joined in _joined(of_kind):
+            whole = _converted_at_once(joined, kind)
+            if whole is not None:
+                converted |= _cut(whole, names)
     return pa.table(
         {
-            name: _feature(name, _plain(table[name]), kind, rows_before)
+            name: converted[name]
+            if name in converted
+            else _feature(name, _plain(columns[name]), kind, rows_before)
             for name, kind in kinds.items()
         }
     )
@@ -112,7 +130,7 @@ def labels(name: str, column: pa.ChunkedArray) -> NDArray[Any]:
     """
     column = _plain(column)
     if pa.types.is_floating(column.type):
-        values = column.to_numpy()
+        values = column.cast(pa.float64()).to_numpy()  # half precision cannot hold the bound
         whole = values == np.round(values)
         for wrong, what in ((~whole, "decimals"), (np.abs(values) > LARGEST_WHOLE, "numbers")):
             if wrong.any():
@@ -168,6 +186,60 @@ def _kind(name: str, column: pa.ChunkedArray, as_text: bool) -> str:
         return "category"
     known = _without_missing(column).drop_null()
     return _kind_of_text(known) if as_text else _category_or_text(known)
+
+
+def _joined(
+    columns: Mapping[str, pa.ChunkedArray],
+) -> Iterator[tuple[list[str], pa.ChunkedArray]]:
+    """Yield short columns of one type as one long column, below each other, with their names."""
+    of_type: dict[pa.DataType, list[str]] = {}
+    for name, column in columns.items():
+        of_type.setdefault(column.type, []).append(name)
+    for kind, names in of_type.items():
+        n_rows = len(columns[names[0]])
+        size = CELLS_TOGETHER // max(n_rows, 1)
+        if n_rows == 0 or size < 2 or pa.types.is_nested(kind):
+            continue
+        for start in range(0, len(names), size):
+            some = names[start : start + size]
+            chunks = [chunk for name in some for chunk in columns[name].chunks]
+            try:
+                yield some, pa.chunked_array([pa.concat_arrays(chunks)])
+            except pa.ArrowException:  # such as more text than a column can hold
+                continue
+
+
+def _cut(whole: pa.ChunkedArray, names: list[str]) -> dict[str, pa.ChunkedArray]:
+    """Cut a long column into those that it was made of."""
+    n_rows = len(whole) // len(names)
+    return {name: whole.slice(place * n_rows, n_rows) for place, name in enumerate(names)}
+
+
+def _converted_at_once(joined: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | None:
+    """Convert columns of one kind; None if a cell cannot be, which `_feature` will name."""
+    try:
+        column = _plain(joined)
+        if pa.types.is_string(column.type):
+            column = _without_missing(column)
+        converted = _CASTS[kind][0](column)
+    except pa.ArrowException:
+        return None
+    is_huge = kind == "number" and pc.any(pc.greater(pc.abs(converted), LARGEST)).as_py()
+    return None if is_huge else converted
+
+
+def _clearly_numbers(columns: Mapping[str, pa.ChunkedArray]) -> Iterator[str]:
+    """Name columns of text that hold numbers, where all that are looked at together do."""
+    texts = {name: column for name, column in columns.items() if column.type == pa.string()}
+    for names, joined in _joined(texts):
+        known = _without_missing(joined)
+        try:
+            _numbers(known)
+        except pa.ArrowException:
+            continue
+        if not pc.any(pc.match_substring_regex(known, LEADING_ZERO)).as_py():
+            cut = _cut(known, names)
+            yield from (name for name in names if cut[name].null_count < len(cut[name]))
 
 
 def _kind_of_text(known: pa.ChunkedArray) -> str:
@@ -259,8 +331,8 @@ def _vectors(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if len(lengths) > 1:
         raise pa.ArrowInvalid("lists of different lengths")
     values = pc.list_flatten(column).cast(pa.float64(), safe=False)
-    if values.null_count or not pc.all(pc.is_finite(values)).as_py():
-        raise pa.ArrowInvalid("missing or infinite numbers")
+    if values.null_count or not pc.all(pc.less_equal(pc.abs(values), LARGEST)).as_py():
+        raise pa.ArrowInvalid("missing, infinite or huge numbers")
     return column.cast(pa.list_(pa.float64()), safe=False)
 
 
@@ -280,9 +352,16 @@ def _feature(name: str, column: pa.ChunkedArray, kind: str, rows_before: int = 0
             row = _first_failure(column, cast)
             where = f"row {rows_before + row} (from 0) is out of range"
         raise TableError(f"column {name!r} must hold {wanted}, but {where}.") from error
-    if kind == "number" and pc.any(pc.is_inf(converted)).as_py():
-        row = pc.index(pc.is_inf(converted), True).as_py()
-        raise TableError(f"column {name!r} holds infinity in row {rows_before + row} (from 0).")
+    if kind == "number":
+        is_huge = pc.greater(pc.abs(converted), LARGEST)
+        if pc.any(is_huge).as_py():
+            row = pc.index(is_huge, True).as_py()
+            value = converted[row].as_py()
+            what = "infinity" if math.isinf(value) else f"{value:g}"
+            raise TableError(
+                f"column {name!r} holds {what} in row {rows_before + row} (from 0); numbers must "
+                f"be between -{LARGEST:g} and {LARGEST:g}."
+            )
     return converted
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,7 +74,8 @@ def writing(path: str, *, default: str = ".csv", delimiter: str | None = None) -
     ending = output_ending(path, default)
     check_delimiter(delimiter)
     if path == STREAM:
-        with _writer(sys.stdout.buffer, ending, delimiter) as write:
+        stream: Any = _Screen() if sys.stdout.isatty() else sys.stdout.buffer
+        with _writer(stream, ending, delimiter) as write:
             yield write
         sys.stdout.buffer.flush()
         return
@@ -95,6 +97,19 @@ def _writer(file: BinaryIO, ending: str, delimiter: str | None) -> Iterator[Writ
         yield _csv_writer(file, delimiter or usual_delimiter(ending))
     else:
         yield lambda table: _write_json_lines(file, table)
+
+
+class _Screen:
+    """Standard output where it is a terminal, which must not take labels for commands."""
+
+    def write(self, content: bytes) -> int:
+        text = content.decode(errors="replace")
+        shown = "".join("\ufffd" if _is_control(sign) else sign for sign in text)
+        return sys.stdout.buffer.write(shown.encode(errors="replace"))
+
+
+def _is_control(sign: str) -> bool:
+    return sign not in "\t\r\n" and unicodedata.category(sign) in ("Cc", "Cf")
 
 
 class _ParquetOutput:

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -860,6 +861,7 @@ def test_mistakes_in_model_files(model, flowers, tmp_path):
         assert f"{broken} is truncated or damaged" in fail(*command_line)
 
 
+@pytest.mark.filterwarnings("ignore::duelrank.storage.ModelTrustWarning")
 def test_types_in_model_files_can_be_trusted(flowers, tmp_path):
     transformer = FunctionTransformer(np.abs)
     trusted = make_pipeline(StandardScaler(), transformer, DuelRanker(random_state=0)).fit(X, Y)
@@ -869,8 +871,9 @@ def test_types_in_model_files_can_be_trusted(flowers, tmp_path):
     data.write_text("a,b,c,d\n1,2,3,4\n")
     name = f"{plus_nothing.__module__}.plus_nothing"
     assert fail("rank", tmp_path / "m.skops", data) == (
-        f"{tmp_path / 'm.skops'} holds types that are not trusted; if you know where the file "
-        f"comes from, name them: --trust {name}."
+        f"{tmp_path / 'm.skops'} holds types whose contents duelrank cannot check, so a hostile "
+        "file could crash the process; if you know where the file comes from, name them: "
+        f"--trust {name}."
     )
     succeed("rank", tmp_path / "m.skops", data, "--trust", name)
 
@@ -898,3 +901,22 @@ def test_the_package_runs_as_the_command():
         [sys.executable, "-m", "duelrank", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("duelrank, version ")
+
+
+def test_threads_that_wait_sleep_unless_somebody_says_otherwise():
+    """As libraries look at the environment when they are loaded, it is set before they are."""
+    code = "import os, sys; sys.argv = ['duelrank', '--version']; from duelrank.cli import main\n"
+    code += "try: main()\nfinally: print(os.environ['OMP_WAIT_POLICY'], 'sklearn' in sys.modules)"
+    others = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    for said, expected in [({}, "passive False"), ({"OMP_WAIT_POLICY": "active"}, "active False")]:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=others | said
+        )
+        assert done.stdout.splitlines()[-1] == expected
+
+
+@pytest.mark.filterwarnings("ignore::duelrank.storage.ModelTrustWarning")
+def test_info_names_what_must_be_trusted(tmp_path):
+    save(DuelRanker(KNeighborsClassifier(3)).fit(X, Y), tmp_path / "model.skops")
+    told = "".join(run("info", tmp_path / "model.skops").stdout.split())
+    assert "--trustsklearn.neighbors._classification.KNeighborsClassifier" in told

@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 import duelrank as package
-from duelrank.cli._terminal import note, plain, shortened
+from duelrank.cli._terminal import note, plain, plain_lines, shortened
 
 INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
 AS_BEFORE = "files that were there are as before"
@@ -82,7 +82,7 @@ class OneSentenceGroup(click.Group):
                     raise Terminated(f"terminated; {AS_BEFORE}.") from interrupt
                 raise Interrupted(f"interrupted; {AS_BEFORE}.") from interrupt
             except click.ClickException as error:
-                vars(error)["message"] = shortened(error.message)
+                vars(error)["message"] = plain_lines(shortened(error.message))
                 raise
             except (click.exceptions.Exit, click.Abort):
                 raise
@@ -125,7 +125,7 @@ def _sentence(error: BaseException) -> str:
         return "there is not enough memory for this."
     if isinstance(error, OSError) and error.strerror:
         named = f"{error.filename}: " if error.filename else ""
-        return f"{named}{error.strerror.lower()}."
+        return plain(f"{named}{error.strerror.lower()}.")
     lines = str(error).strip().splitlines()
     if isinstance(error, EXPECTED):
         return plain(shortened(lines[0] if lines else type(error).__name__))

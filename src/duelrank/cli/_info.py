@@ -29,7 +29,7 @@ def info(model_file: str) -> None:
     grid = Table.grid(padding=(0, 2))
     for heading, lines in _sections(description):
         for number, line in enumerate(lines):
-            grid.add_row(heading if number == 0 else "", line)
+            grid.add_row(heading if number == 0 else "", plain(line))
     show(grid)
 
 
@@ -59,6 +59,12 @@ def _training_data(description: ModelDescription) -> list[str]:
         described = count_of(held["profiled"], "column")
         lines.append(f"a profile of {described}: quantiles and frequent values")
     return lines
+
+
+def _trust(description: ModelDescription) -> list[str]:
+    """Name the options with which other commands open the model; nothing if it needs none."""
+    names = description.trust or []
+    return [" ".join(f"--trust {plain(name)}" for name in names)] if names else []
 
 
 def _shortlists(description: ModelDescription) -> list[str]:
@@ -91,14 +97,14 @@ def _trials(trials: object) -> list[str]:
 def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:
     n_labels = len(description.labels)
     facts = description.facts
-    rows = f" on {facts['rows']} rows of {plain(facts.get('data', '?'))}" if "rows" in facts else ""
+    rows = f" on {facts['rows']} rows of {facts.get('data', '?')}" if "rows" in facts else ""
     versions = ", ".join(f"{name} {number}" for name, number in description.versions.items())
     columns = [
         f"{len(names)} {plain(kind)}: {listed(names)}"
         for kind, names in by_kind(description.columns).items()
     ]
     sections = [
-        ("fitted", [f"{plain(description.created)}{rows}"]),
+        ("fitted", [plain(f"{description.created}{rows}")]),
         ("target", [_target(description)]),
         ("labels", [f"{n_labels}: {listed([str(label) for label in description.labels])}"]),
         ("columns", columns or ["(not named)"]),
@@ -109,6 +115,7 @@ def _sections(description: ModelDescription) -> list[tuple[str, list[str]]]:
         ("ranking", [plain(f"{description.aggregation}, ties by {description.ties}")]),
         ("shortlists", _shortlists(description)),
         ("holds", _training_data(description)),
+        ("needs", _trust(description)),
         ("notes", [plain(note) for note in _as_list(facts.get("notes"))]),
         ("saved with", [plain(versions)]),
     ]

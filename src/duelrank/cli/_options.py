@@ -169,7 +169,8 @@ trust_option = click.option(
     "--trust",
     multiple=True,
     metavar="TYPE",
-    help="Trust a type in the model file that is neither ours nor scikit-learn's (repeatable).",
+    help="Trust a type in the model file whose contents duelrank cannot check (repeatable), if you "
+    "know where the file comes from.",
 )
 
 

@@ -1,7 +1,7 @@
 """Text for people to read: results go to standard output, everything else to standard error.
 
-Labels and names come from files. Control characters in them never reach a terminal, and they are
-never read as markup.
+Labels and names come from files. Control characters in them never reach a terminal: every function
+here replaces them, whatever its callers do. They are never read as markup either.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ def plain(text: Any) -> str:
     return "".join("\ufffd" if unicodedata.category(c) in CONTROL else c for c in str(text))
 
 
+def plain_lines(text: Any) -> str:
+    """Replace control characters except for the ends of lines."""
+    return "\n".join(map(plain, str(text).split("\n")))
+
+
 def shortened(message: str) -> str:
     """Cut the middle out of a message that nobody could read."""
     if len(message) <= LONGEST_MESSAGE:
@@ -41,7 +46,7 @@ def note(message: str) -> None:
 
 def say(message: str = "") -> None:
     """Write a line that is no result to standard error."""
-    click.echo(message, err=True)
+    click.echo(plain_lines(message), err=True)
 
 
 def count_of(number: int, thing: str) -> str:
@@ -76,6 +81,10 @@ def show(thing: Any) -> None:
         def on_broken_pipe(self) -> None:
             # Is called while the error is handled; the command has an exit code of its own.
             raise BrokenPipeError
+
+        def render_str(self, text: str, *args: Any, **kwargs: Any) -> Any:
+            # All texts pass here, also the cells of tables.
+            return super().render_str(plain_lines(text), *args, **kwargs)
 
     console = Screen(highlight=False, markup=False, emoji=False, soft_wrap=False)
     # A terminal breaks sentences by itself; in a pipe they stay whole.

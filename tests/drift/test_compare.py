@@ -327,3 +327,11 @@ def test_banking77_is_like_itself_and_job_titles_are_not():
     check = compare(profile, model, titles)
     assert "more unknown words" in [alarm.told for alarm in check.alarms]
     assert "first places" in alarms(check)
+
+
+def test_few_rows_are_told_to_be_few(rng):
+    model, profile = fitted(400, rng)
+    few, y = rows(12, rng)
+    assert any("12 new rows are few" in note for note in compare(profile, model, few, y).notes)
+    many, y = rows(600, rng)
+    assert not any("few" in note for note in compare(profile, model, many, y).notes)

@@ -18,6 +18,7 @@ from duelrank.drift._statistics import (
     same_share,
     same_shares,
     smallest_of,
+    smallest_told,
     total_variation,
 )
 
@@ -103,3 +104,18 @@ def test_p_values_are_not_too_small(sizes):
         made["missing"].append(same_share(*shares))
     for name, p_values in made.items():
         assert np.mean(np.array(p_values) < 0.01) <= 0.025, name
+
+
+def test_the_smallest_change_that_is_told_shrinks_with_the_rows():
+    told = [smallest_told(10_000, n_new, 0.01) for n_new in (1, 20, 200, 2_000)]
+    assert told == sorted(told, reverse=True)
+    assert told[0] == 1
+    # Of samples that moved by as much, about half are found.
+    rng = np.random.default_rng(0)
+    old = rng.random(10_000)
+    found = []
+    for _ in range(100):
+        new = rng.random(200)
+        new[rng.random(200) < told[2]] = 2.0
+        found.append(stats.ks_2samp(old, new).pvalue < 0.01)
+    assert 0.2 < np.mean(found) < 0.9

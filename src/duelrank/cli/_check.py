@@ -92,6 +92,8 @@ def check(
     else:
         _show(made, everything)
         _note_others(model, source, asked)
+        if asked is None and profile.label_counts:
+            note("labels were not compared, because the table has none (--target names them).")
     if fail_on_drift and made.drifted:
         click.get_current_context().exit(DRIFTED)
 
@@ -125,7 +127,7 @@ def labels_of(target: str, column: pa.ChunkedArray, model: Model) -> Any:
     codes, written = known_codes(target, column.take(rows), model.model.classes_)
     known = model.model.classes_.tolist()
     for row, code, label in zip(rows.tolist(), codes.tolist(), written, strict=True):
-        y[row] = known[code] if code >= 0 else f"{label}"
+        y[row] = known[code] if code >= 0 else label
     return y
 
 
@@ -139,15 +141,21 @@ def _readable(
     if not model.description.columns or model.takes_texts:
         # Fitted on an array or on texts: columns have no names to look for.
         names = model.columns_in(source)
-        return model.features(rows, dict.fromkeys(names, _only_kind(model))), {}
+        kind = "text" if model.takes_texts else "number"
+        return model.features(rows, dict.fromkeys(names, kind)), {}
     import pyarrow as pa
+
+    from duelrank.tables import TableError, features
 
     kinds = {name: profile.columns[name].kind for name in profile.columns}
     kinds |= {name: kind for name, kind in model.description.columns.items() if kind}
-    columns, unreadable = {}, {}
+    there = set(rows.column_names)
+    kinds = {name: kind for name, kind in kinds.items() if name in there}
+    try:
+        return features(rows, kinds), {}
+    except TableError:  # of some column, which is looked for below
+        columns, unreadable = {}, {}
     for name, kind in kinds.items():
-        if name not in rows.column_names:
-            continue
         cells, wrong = _cells(name, rows[name], kind)
         if cells is None:
             unreadable[name] = wrong or "other cells"
@@ -158,10 +166,6 @@ def _readable(
     return pa.table(columns), unreadable
 
 
-def _only_kind(model: Model) -> str:
-    return "text" if model.takes_texts else "number"
-
-
 def _cells(name: str, column: pa.ChunkedArray, kind: str) -> tuple[Any, str | None]:
     """Convert a column, cell by cell where it has to be; None if nothing can be converted."""
     import pyarrow as pa
@@ -169,15 +173,18 @@ def _cells(name: str, column: pa.ChunkedArray, kind: str) -> tuple[Any, str | No
     from duelrank.tables import TableError, features
 
     def convert(cells: pa.ChunkedArray) -> Any:
-        return features(pa.table({name: cells}), {name: kind})[name]
+        try:
+            return features(pa.table({name: cells}), {name: kind})[name]
+        except TableError:
+            return None
 
-    try:
-        return convert(column), None
-    except TableError:
-        if not pa.types.is_string(column.type):
-            return None, str(column.type)
+    converted = convert(column)
+    if converted is not None:
+        return converted, None
+    if not pa.types.is_string(column.type):
+        return None, str(column.type)
     sample = column.slice(0, SAMPLE)
-    if not any(_converts(convert, sample.slice(row, 1)) for row in range(len(sample))):
+    if all(convert(sample.slice(row, 1)) is None for row in range(len(sample))):
         known = sample.drop_null()
         return None, f"cells such as {plain(known[0].as_py())!r}" if len(known) else "nothing"
     good: list[Any] = []
@@ -185,8 +192,9 @@ def _cells(name: str, column: pa.ChunkedArray, kind: str) -> tuple[Any, str | No
     waiting = [column]
     while waiting:
         cells = waiting.pop()
-        if _converts(convert, cells):
-            good += convert(cells).to_pylist()
+        converted = convert(cells)
+        if converted is not None:
+            good += converted.to_pylist()
         elif len(cells) == 1:
             good.append(None)
             bad.append(str(cells[0].as_py()))
@@ -194,29 +202,15 @@ def _cells(name: str, column: pa.ChunkedArray, kind: str) -> tuple[Any, str | No
             half = len(cells) // 2
             waiting += [cells.slice(half), cells.slice(0, half)]
     examples = ", ".join(repr(text) for text in list(dict.fromkeys(bad))[:3])
-    converted = pa.chunked_array([pa.array(good, convert(column.slice(0, 0)).type)])
-    return converted, f"{count_of(len(bad), 'cell')}, such as {examples}"
-
-
-def _converts(convert: Any, cells: pa.ChunkedArray) -> bool:
-    from duelrank.tables import TableError
-
-    try:
-        convert(cells)
-    except TableError:
-        return False
-    return True
+    whole = pa.chunked_array([pa.array(good, convert(column.slice(0, 0)).type)])
+    return whole, f"{count_of(len(bad), 'cell')}, such as {examples}"
 
 
 def _note_others(model: Model, source: Source, target: str | None) -> None:
     """Name the columns that training did not have."""
-    told = model.description
-    if not told.columns:
+    if not model.description.columns:
         return
-    left_out = told.facts.get("left_out")
-    known = {*told.columns, *told.targets, *told.shown, target}
-    known |= set(map(str, left_out)) if isinstance(left_out, list) else set()
-    others = [name for name in source.columns if name not in known]
+    others = model.unknown_in(source, [target])
     if others:
         from duelrank.cli._fit import listed
 
@@ -281,13 +275,6 @@ def _finding_table(findings: list[Finding]) -> Any:
             plain(finding.training),
             plain(finding.new),
             f"{finding.change:.0%}",
-            chance(finding.p_value),
+            finding.chance,
         )
     return made
-
-
-def chance(p_value: float) -> str:
-    """Write how probable it is that chance alone did it."""
-    if p_value == 0:
-        return "–"
-    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}" if p_value < 0.1 else f"{p_value:.2f}"

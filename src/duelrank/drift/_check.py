@@ -43,6 +43,15 @@ class Finding:
     p_value: float
     alarm: bool
 
+    @property
+    def chance(self) -> str:
+        """The p-value as it is shown; a dash where there was nothing to test."""
+        if self.p_value == 0:
+            return "–"
+        if self.p_value < 0.001:
+            return "<0.001"
+        return f"{self.p_value:.3f}" if self.p_value < 0.1 else f"{self.p_value:.2f}"
+
 
 @dataclass(frozen=True)
 class UnusualRow:

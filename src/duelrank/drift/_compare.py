@@ -39,6 +39,7 @@ from duelrank.drift._statistics import (
     same_share,
     same_shares,
     smallest_of,
+    smallest_told,
     total_variation,
 )
 from duelrank.drift._unlike import Unlike, find_unlike, never_seen, quoted, written
@@ -48,6 +49,7 @@ __all__ = ["compare"]
 LEVEL = 0.05  # how often a check raises an alarm, if nothing changed
 SMALLEST_CHANGE = 0.05  # of a distribution; less is a trifle, however sure it is
 SMALLEST_SHARE = 0.01  # of rows with something never seen
+FEW_ROWS = 0.2  # a check is told to be weak, if it misses changes of so many rows
 MOST_UNSEEN = 20  # categories of a column that are named
 LABELS_TOLD = 3
 MOST_FIGURES = 6
@@ -171,6 +173,12 @@ def compare(
         notes.append(f"not compared, because the profile does not know them: {listed}")
     made = _settle(tested, float(level))
     findings += made
+    told_from = smallest_told(profile.n_rows, n_rows, level / max(len(made), 1))
+    if told_from > FEW_ROWS and not any(finding.alarm for finding in findings):
+        notes.append(
+            f"{n_rows} new row{'s are' if n_rows > 1 else ' is'} few: a change of less than about "
+            f"{told_from:.0%} of the rows cannot be seen"
+        )
     # Alarms first, the largest change first; of the others, those closest to an alarm.
     findings.sort(key=lambda f: (not f.alarm, -f.change if f.alarm else f.p_value))
     return Check(
@@ -214,10 +222,11 @@ def _settle(tested: list[tuple[str, str, list[Test]]], level: float) -> list[Fin
 def _lost_columns(
     profile: Profile, names: list[str], unreadable: Mapping[str, str]
 ) -> Iterator[Finding]:
+    there = set(names)
     for name, column in profile.columns.items():
         if name in unreadable:
             yield _of_another_kind(name, column.kind, unreadable[name])
-        elif name not in names:
+        elif name not in there:
             yield Finding("column", name, "missing", column.kind, "no such column", 1.0, 0.0, True)
 
 

@@ -187,3 +187,12 @@ def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     adjusted = np.empty(n)
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
+
+
+def smallest_told(n_old: int, n_new: int, level: float) -> float:
+    """Return the distance of two distributions that a test tells at least half of the time.
+
+    It is the distance at which Kolmogorov and Smirnov's test rejects, by its asymptotic bound; a
+    sample that moved by as much is found about as often as not.
+    """
+    return float(min(1.0, np.sqrt(-np.log(level / 2) / 2 * (1 / n_old + 1 / n_new))))

@@ -46,19 +46,11 @@ def _findings(findings: Sequence[Finding], caption: str) -> str:
             Cell(foreign(finding.training or "–")),
             Cell(foreign(finding.new or "–")),
             Cell(percent(finding.change, 0), "number"),
-            Cell(_chance(finding.p_value), "number"),
+            Cell(html.escape(finding.chance), "number"),
         ]
         for finding in findings
     ]
     return table_of(head, body, caption)
-
-
-def _chance(p_value: float) -> str:
-    if p_value == 0:
-        return "–"
-    if p_value < 0.001:
-        return "&lt;0.001"
-    return f"{p_value:.3f}" if p_value < 0.1 else f"{p_value:.2f}"
 
 
 def _figures(drawn: Sequence[Figure]) -> str:
@@ -118,8 +110,8 @@ def _how(check: Check) -> str:
     notes = [
         f"If nothing had changed, a page would tell of a change in {percent(check.level, 0)} of "
         "all cases: <em>chance</em> allows for everything that was compared. Changes of less than "
-        "5% of the rows are not told. <em>Moved</em> is the share of rows, or of places, that "
-        "changed.",
+        "5% of the rows are not told, nor values never seen in less than 1%. <em>Moved</em> is the "
+        "share of rows, or of places, that changed.",
         *(f"{_sentence(note[:1].upper() + note[1:])}." for note in check.notes),
     ]
     return "".join(f'<p class="note">{words}</p>' for words in notes)

@@ -102,6 +102,15 @@ def test_weighted_feedback_arc_set_equals_brute_force(rng, n_classes):
         assert result.cost[row] == pytest.approx(cost_of(single, result.order[row]))
 
 
+@pytest.mark.parametrize("most", [1, 4, 700, 70_000])
+def test_small_whole_weights_give_the_order_of_other_numbers(rng, most):
+    """They are added as integers of one or two bytes; halves of odd numbers are not whole."""
+    weights = 2.0 * rng.integers(0, most + 1, size=(30, 8, 8)) + (most > 1)
+    whole, halves = feedback_arc_set(weights), feedback_arc_set(weights / 4)
+    np.testing.assert_array_equal(whole.order, halves.order)
+    np.testing.assert_array_equal(whole.cost, 4 * halves.cost)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_integer_program_equals_dynamic_programming(rng, monkeypatch, weighted):
     weights = beats_from_margins(random_margins(rng, 8, 9), 9) * 1.0

@@ -2,8 +2,11 @@
 
 A stump predicts the second label of its duel on one side of a threshold and the first label on
 the other. StumpDuels finds a feature, a threshold and a side with the fewest (weighted) training
-errors: it minimises the empirical 0-1 risk exactly. All duels share one sort per feature. Along the
-sorted rows, the errors of a duel are a running sum over its own rows.
+errors: it minimises the empirical 0-1 risk exactly.
+
+All duels share one sort per feature. Along the sorted rows, the errors of a duel are a running sum
+over its own rows. If rows have single labels, this sum is the difference of two running counts, one
+for each label: K counts serve all duels.
 """
 
 from __future__ import annotations
@@ -12,13 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from duelrank._batches import batches
 from duelrank._pairs import n_pairs, pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
-from duelrank.duels._protocol import Engine, check_counts
-from duelrank.duels._sides import DuelRows, check_rows, count_sides
+from duelrank.duels._points import validated_points
+from duelrank.duels._protocol import Engine, check_counts, is_finite_array
+from duelrank.duels._sides import DuelRows, check_rows, count_sides, split_by
+
+BATCH_BYTES = 2**24  # of the running counts of some labels
+ROUNDING = 1e-9  # of probabilities in files of earlier versions
 
 
 class StumpDuels(Engine):
@@ -101,7 +109,8 @@ class StumpDuels(Engine):
         self.training_error_ = np.divide(
             best.error, total, out=np.zeros(len(total)), where=total > 0
         )
-        leaves = np.stack([best.left, best.total - best.left], axis=1)
+        # Rounding may leave less than nothing on the right.
+        leaves = np.stack([best.left, np.maximum(best.total - best.left, 0)], axis=1)
         self.leaf_probabilities_ = (leaves[..., 1] + 1) / (leaves.sum(axis=-1) + 2)
         return self
 
@@ -156,12 +165,22 @@ class StumpDuels(Engine):
             self.feature_.shape == self.threshold_.shape == self.sign_.shape == (n_duels,)
             and self.leaf_probabilities_.shape == (n_duels, 2)
             and self.feature_.dtype.kind == "i"
-            and (self.feature_ < self.n_features_in_).all()
+            and ((self.feature_ >= 0) & (self.feature_ < self.n_features_in_)).all()
+            and self.sign_.dtype.kind == "i"
+            and self.threshold_.dtype.kind == "f"
+            and not np.isnan(self.threshold_).any()
+            and is_finite_array(self.leaf_probabilities_, "f", (n_duels, 2))
         )
+        signs, shares = self.sign_, self.leaf_probabilities_
+        if not (
+            ((signs >= -1) & (signs <= 1)).all()
+            and ((shares >= -ROUNDING) & (shares <= 1 + ROUNDING)).all()
+        ):
+            raise ValueError("the stumps have signs or probabilities that cannot be")
 
     def _above(self, X: Any) -> NDArray[np.bool_]:
         check_is_fitted(self, "sign_")
-        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        X = validated_points(self, X, dtype=(np.float64, np.float32))
         above: NDArray[np.bool_] = X[:, self.feature_] > self.threshold_
         return above
 
@@ -199,12 +218,95 @@ def _search_feature(
     weights: NDArray[np.float64],
 ) -> None:
     """Improve every duel's stump with the thresholds of one feature."""
-    by_value = np.argsort(values, kind="stable")
+    # Sums of equal weights do not depend on the order of equal values, and a stable sort is slower.
+    is_weighted = np.any(weights != weights[0])
+    by_value = np.argsort(values, kind="stable" if is_weighted else "quicksort")
     feature = _SortedFeature(number, values[by_value], weights[by_value])
+    if feedback.ndim == 1:
+        _search_labels(best, feature, feedback[by_value], n_classes)
+        return
     rows = DuelRows(feedback[by_value], n_classes)
     for duel, labels in enumerate(zip(*pairs(n_classes), strict=True)):
         places, second_won = rows.of(*labels)
         _search_duel(best, duel, feature, places, second_won > 0)
+
+
+class _RunningCount(NamedTuple):
+    """Where a label has rows, and the weight of its rows up to there.
+
+    A place is the number of a value among the different values of the feature.
+    """
+
+    places: NDArray[np.intp]
+    weights: NDArray[np.float64]
+
+    def at(self, place: int) -> tuple[float, list[int]]:
+        """Return the weight up to a place, and the label's next place, if there is one."""
+        after = int(np.searchsorted(self.places, place, side="right"))
+        return (self.weights[after - 1] if after else 0.0), self.places[after : after + 1].tolist()
+
+    def at_all(self, n_places: int) -> NDArray[np.float64]:
+        """Return the weight up to every place."""
+        steps = np.diff(np.concatenate([[0], self.places, [n_places]]))
+        return np.repeat(np.concatenate([[0.0], self.weights]), steps)
+
+
+def _search_labels(
+    best: _BestStumps, feature: _SortedFeature, codes: NDArray[np.intp], n_classes: int
+) -> None:
+    """Improve the stumps of all duels of rows with single labels.
+
+    If label a is predicted up to a cut and label b above it, the errors are W_a − A + B, where A
+    and B are the weights of their rows up to the cut. They are fewest right after a row of a.
+    """
+    is_end = np.append(feature.values[1:] != feature.values[:-1], True)
+    ends, place = np.flatnonzero(is_end), np.cumsum(is_end) - is_end
+    counts = []
+    for rows in split_by(codes, n_classes):
+        places, weights = place[rows], np.cumsum(feature.weights[rows])
+        is_last = np.append(places[1:] != places[:-1], True)[: len(rows)]
+        counts.append(_RunningCount(places[is_last], weights[is_last]))
+
+    first, second = pairs(n_classes)
+    total, negligible = np.zeros(n_classes), np.zeros((n_classes, n_classes))
+    total[first], total[second] = best.total.T
+    negligible[first, second] = negligible[second, first] = best.negligible
+    errors = np.tile(total[:, None], n_classes)  # of a below the cut and b above it
+    cuts = np.zeros((n_classes, n_classes), dtype=np.intp)
+    for some in batches(n_classes, max(1, BATCH_BYTES // (8 * len(ends)))):
+        others = np.arange(n_classes)[some]
+        upto = np.empty((len(others), len(ends)))
+        for b, running in zip(others, upto, strict=True):
+            running[:] = counts[b].at_all(len(ends))
+        for a, own in enumerate(counts):
+            if len(own.places) == 0:
+                continue
+            excess = upto.take(own.places, axis=1)
+            excess -= own.weights
+            number = np.arange(len(others))
+            least = excess[number, excess.argmin(axis=1)] + negligible[a, others]
+            first_least = np.argmax(excess <= least[:, None], axis=1)
+            cuts[a, others] = own.places[first_least]
+            errors[a, others] = total[a] + excess[number, first_least]
+
+    above, below = errors[first, second], errors[second, first]
+    # Of equal errors the earlier cut is taken, so that neither label is favoured.
+    equal = np.abs(above - below) <= best.negligible
+    rising = np.where(equal, cuts[first, second] < cuts[second, first], above < below)
+    error = np.where(rising, above, below)
+    cut = np.where(rising, cuts[first, second], cuts[second, first])
+    for duel in np.flatnonzero(error < best.error - best.negligible):
+        sides = [counts[label].at(cut[duel]) for label in (first[duel], second[duel])]
+        following = [place for _, places in sides for place in places]
+        if not following:  # a cut above all rows is none, and better by rounding only
+            continue
+        best.feature[duel] = feature.number
+        best.threshold[duel] = _half_way(
+            feature.values[ends[cut[duel]]], feature.values[ends[min(following)]]
+        )
+        best.sign[duel] = 1 if rising[duel] else -1
+        best.error[duel] = error[duel]
+        best.left[duel] = [weight for weight, _ in sides]
 
 
 def _search_duel(

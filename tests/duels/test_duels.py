@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from joblib import parallel_config
 from scipy import sparse
 from sklearn import config_context
@@ -28,6 +30,7 @@ from duelrank import (
     StumpDuels,
     pairs,
 )
+from duelrank.feedback import as_ranks
 from duelrank.tournaments import duel_losses
 
 STACK = StackedDuels([("kernel", KernelDuels(20)), ("linear", LogisticDuels())], cv=2)
@@ -296,6 +299,23 @@ def test_stumps_reach_the_least_training_error(rng, weighted, rounded):
             if duels.sign_[duel] != 0:
                 wrong = (margins[rows, duel] > 0) != second
                 assert np.average(wrong, weights=weights[rows]) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 2**24])
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 40), st.integers(1, 12))
+def test_stumps_of_labels_are_those_of_rankings(batch_bytes, seed, n_classes, n_rows, n_values):
+    """Labels are counted together, rankings duel by duel."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, n_values, size=(n_rows, 2)).astype(float)
+    codes = rng.integers(0, n_classes, size=n_rows)
+    weights = rng.integers(0, 3, size=n_rows)
+    weights[0] = 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("duelrank.duels._stump.BATCH_BYTES", batch_bytes)
+        together = StumpDuels().fit(X, codes, n_classes, sample_weight=weights)
+    apart = StumpDuels().fit(X, as_ranks(codes, n_classes), n_classes, sample_weight=weights)
+    for name in ("feature_", "threshold_", "sign_", "training_error_", "leaf_probabilities_"):
+        np.testing.assert_array_equal(getattr(together, name), getattr(apart, name))
 
 
 def test_stumps_cut_half_way_between_their_own_rows():

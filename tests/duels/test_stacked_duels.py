@@ -207,7 +207,7 @@ def test_a_row_never_predicts_itself(rng):
 def test_every_engine_is_fitted_on_all_rows_and_on_all_but_one_fold(iris):
     X, y = iris
     fits = []
-    weights = np.arange(1.0, 151.0)
+    weights = np.arange(1.5, 151.0)  # no counts
     stack = StackedDuels([("it", Recorder(fits))], cv=3, n_jobs=2, random_state=0)
     stack.fit(X, y, 3, sample_weight=weights)
     assert [len(points) for _, points, _, _ in fits] == [150, 100, 100, 100]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from numbers import Real
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -33,7 +34,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from duelrank._batches import batches
 from duelrank._pairs import n_pairs, sides_of_labels, sparse_sides_of_labels
@@ -41,8 +42,9 @@ from duelrank._parameters import check_count, check_positive
 from duelrank._progress import Progress
 from duelrank._sklearn import bootstrap_weights, with_callbacks
 from duelrank.duels._forest_nodes import LabelCounts, Nodes, OutcomeCounts
+from duelrank.duels._points import validated_points
 from duelrank.duels._protocol import Engine, check_counts, is_finite_array
-from duelrank.duels._sides import check_rows, count_sides
+from duelrank.duels._sides import Rows, check_rows, count_sides
 from duelrank.feedback import outcomes, reveals_nothing, single_labels
 
 # Most nodes times duels of a table, unless a single tree has more.
@@ -53,6 +55,9 @@ TABLE_WIDTH = 256
 MOST_POINTS = 2**15
 # Log-odds are those of probabilities that are at least this far from 0 and 1.
 LEAST_PROBABILITY = 0.01
+# Weights, and what nodes are shrunk by, are within this factor of 1: single precision has them.
+LARGEST = 1e30
+LARGEST_SHARE = 1 + 1e-6  # of a label in a node, rounded
 NO_CHILD = -1  # in place of the children of a leaf
 
 CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier)
@@ -111,7 +116,7 @@ class ForestDuels(Engine):
     n_jobs : int, default=None
         Number of jobs over the trees.
     random_state : int, RandomState instance or None, default=None
-        Draws the rows and the features of the trees.
+        Draws the rows and the features of the trees. Which rows they are depends on their order.
 
     Attributes
     ----------
@@ -164,14 +169,16 @@ class ForestDuels(Engine):
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Finite numbers.
+            Finite numbers that single precision can hold, up to 3.4e38 in absolute value.
         feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
             Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
         n_classes : int
             Number of labels K.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; their sum does not matter.
+            Weights of the rows. Whole numbers are counts, as long as they sum to 100,000 at most: a
+            row that weighs 3 is drawn as if there were three of it. Of other weights only the
+            ratios matter; so divide weights that are costs by their mean.
 
         Returns
         -------
@@ -183,15 +190,20 @@ class ForestDuels(Engine):
         used = rows.weights > 0
         if rows.feedback.ndim == 2 and (tells := used & ~reveals_nothing(rows.feedback)).any():
             used = tells  # otherwise trees have one leaf, where all duels are undecided
-        X, feedback = rows.X[used], rows.feedback[used]
-        weights = rows.weights[used] / rows.weights[used].mean()
+        rows = Rows(rows.X[used], rows.feedback[used], rows.weights[used])
+        copies, origin = rows.counted()
+        X, feedback = rows.X, rows.feedback
+        weights = copies.weights / copies.weights.mean()
         codes = feedback if feedback.ndim == 1 else single_labels(feedback)
-        # Of labels the trees know all counts.
-        outcome = outcomes(feedback) if codes is None else None
-        target = codes if outcome is None else _net_wins(outcome, n_classes)
-        forest = self._make_forest(len(X), is_classifier=outcome is None)
+        target: NDArray[Any]
+        if codes is None:
+            outcome = outcomes(feedback)
+            target = _net_wins(outcome, n_classes)
+        else:  # of labels the trees know all counts
+            outcome, target = None, codes
+        forest = self._make_forest(len(copies.X), is_classifier=outcome is None)
         with Progress(self, 1, "forest", verbose=False) as progress:
-            forest.fit(X, target, sample_weight=weights)
+            forest.fit(copies.X, target[origin], sample_weight=weights)
             progress.step()
 
         _cached_tables.pop(self, None)
@@ -201,9 +213,12 @@ class ForestDuels(Engine):
         # sample, (m, T).
         self._told, self._decided = used, outcome
         self._leaves = forest.apply(X).astype(np.int32)
-        self._drawn = bootstrap_weights(forest, weights).astype(np.float32)
+        first_copies = np.flatnonzero(np.diff(origin, prepend=-1))
+        drawn = np.add.reduceat(bootstrap_weights(forest, weights), first_copies)
+        self._drawn = drawn.astype(np.float32)
         # Of all rows together, with half a win added on both sides.
-        lost, won = count_sides(feedback if codes is None else codes, n_classes, weights)
+        of_rows = np.add.reduceat(weights, first_copies)
+        lost, won = count_sides(feedback if codes is None else codes, n_classes, of_rows)
         self._prior = (won + 0.5) / (lost + won + 1)
         return self
 
@@ -235,8 +250,7 @@ class ForestDuels(Engine):
         probabilities : ndarray of shape (n, K(K−1)/2)
             One column per duel.
         """
-        check_is_fitted(self, "forest_")
-        X = validate_data(self, X, reset=False, dtype=np.float32)
+        X = self._check_points(X)
         probabilities = np.empty((len(X), n_pairs(self.n_classes_)))
         for duels, of_duels in self._means(self.forest_.apply(X)):
             probabilities[:, duels] = of_duels
@@ -283,8 +297,7 @@ class ForestDuels(Engine):
         expected : ndarray of float, of shape (n, K)
             Sum of the probabilities to win.
         """
-        check_is_fitted(self, "forest_")
-        X = validate_data(self, X, reset=False, dtype=np.float32)
+        X = self._check_points(X)
         sides = sparse_sides_of_labels(self.n_classes_)
         favours_second = np.sign(sides @ -np.argsort(label_order))
         net_wins, evidence = np.zeros((2, len(X), self.n_classes_))
@@ -303,7 +316,8 @@ class ForestDuels(Engine):
         Returns
         -------
         margins : ndarray of shape (n, K(K−1)/2)
-            Log-odds. A row that all trees have seen gets those of all rows together.
+            Log-odds. A row that all trees have seen gets those of all rows together. Of a row that
+            weighs more than 1, they have seen no copy.
         """
         check_is_fitted(self, "forest_")
         margins = np.tile(_log_odds(self._prior), (len(self._told), 1))
@@ -360,25 +374,36 @@ class ForestDuels(Engine):
             and is_finite_array(self._drawn, "f", (n_rows, len(trees)))
             and is_finite_array(self._leaves, "i", (n_rows, len(trees)))
         )
+        if not (
+            isinstance(self.shrinkage, Real)
+            and 1 / LARGEST <= float(self.shrinkage) <= LARGEST
+            and 0 <= self._prior.min() <= self._prior.max() <= 1
+            and 0 <= self._drawn.min() <= self._drawn.max() <= LARGEST
+        ):
+            raise ValueError("a forest has weights or probabilities that cannot be")
         if isinstance(forest, CLASSIFIERS):
             check_counts(self._decided is None)
             _check_label_counts(trees, forest.classes_, n_classes)
         else:
             check_counts(is_finite_array(self._decided, "i", (n_rows, n_duels)))
         # Every row lies in a leaf of every tree.
-        check_counts(
-            all(
-                leaves.min() >= 0
-                and leaves.max() < tree.node_count
-                and (tree.children_left[leaves] == NO_CHILD).all()
-                for tree, leaves in zip(trees, self._leaves.T, strict=True)
-            )
-        )
+        sizes, leaves = np.array([tree.node_count for tree in trees]), self._leaves
+        check_counts(bool(np.all((leaves.min(axis=0) >= 0) & (leaves.max(axis=0) < sizes))))
+        is_leaf = np.concatenate([tree.children_left for tree in trees]) == NO_CHILD
+        check_counts(bool(is_leaf[leaves + (np.cumsum(sizes) - sizes)].all()))
+
+    def _check_points(self, X: Any) -> Any:
+        check_is_fitted(self, "forest_")
+        return validated_points(self, X, dtype=np.float32)
 
     def _check_settings(self) -> None:
         check_count("n_estimators", self.n_estimators)
         check_count("max_samples", self.max_samples)
         check_positive("shrinkage", self.shrinkage)
+        if not 1 / LARGEST <= float(self.shrinkage) <= LARGEST:
+            raise ValueError(
+                f"shrinkage must be between {1 / LARGEST:g} and {LARGEST:g}, got {self.shrinkage}."
+            )
 
     def _make_forest(self, n_rows: int, is_classifier: bool) -> Any:
         random_forest, extra_trees = CLASSIFIERS if is_classifier else REGRESSORS
@@ -488,12 +513,11 @@ def _check_label_counts(trees: list[Any], codes: Any, n_classes: int) -> None:
         and (np.diff(codes) > 0).all()
     )
     for tree in trees:
+        shares, weights = tree.value, tree.weighted_n_node_samples
         check_counts(
-            tree.value.shape == (tree.node_count, 1, len(codes))
-            and np.isfinite(tree.value).all()
-            and tree.value.min() >= 0
-            and np.isfinite(tree.weighted_n_node_samples).all()
-            and tree.weighted_n_node_samples.min() >= 0
+            shares.shape == (tree.node_count, 1, len(codes))
+            and 0 <= shares.min() <= shares.max() <= LARGEST_SHARE
+            and 0 <= weights.min() <= weights.max() <= LARGEST
         )
 
 

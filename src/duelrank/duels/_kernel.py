@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from duelrank._batches import batches
 from duelrank._kernel_ridge import (
@@ -31,8 +31,9 @@ from duelrank._parameters import check_count
 from duelrank._progress import Progress
 from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
+from duelrank.duels._points import validated_points
 from duelrank.duels._protocol import Engine, check_counts, is_finite_array
-from duelrank.duels._sides import check_rows
+from duelrank.duels._sides import check_magnitude, check_rows
 
 BATCH_ROWS = 8_192  # predicted together
 MOST_ROWS_TO_CHOOSE = 4_000  # rows on which the kernel is chosen; the penalty is chosen on all
@@ -41,6 +42,7 @@ NEGLIGIBLE = 1e-8
 # So are smaller values of one minus the leverage of a row.
 LEAST_SLACK = 1e-6
 LARGEST_LOG_SLOPE = 4.0
+FARTHEST = 1e100  # a point in units of the scale: its square is finite, and its kernels are 0
 
 
 class KernelDuels(Engine):
@@ -63,7 +65,8 @@ class KernelDuels(Engine):
     alphas : array-like, default=None
         Penalties to choose from; by default 10⁻⁵, 10⁻⁴·⁵, …, 10³.
     random_state : int, RandomState instance or None, default=None
-        Draws the centres.
+        Draws the centres. If there are more rows than centres, which of them are drawn depends on
+        their order.
 
     Attributes
     ----------
@@ -118,14 +121,17 @@ class KernelDuels(Engine):
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Finite numbers.
+            Finite numbers, at most 1e150 in absolute value.
         feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
             Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
         n_classes : int
             Number of labels K.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
+            Weights of the rows. Whole numbers are counts, as long as they sum to 100,000 at most: a
+            row that weighs 3 is three rows, of which one is left out at a time. With other weights
+            it is left out as a whole. So divide weights that are costs by their mean; a large sum
+            of whole numbers also takes long.
 
         Returns
         -------
@@ -138,22 +144,22 @@ class KernelDuels(Engine):
         if self.alphas is not None:
             alphas = check_positives("alphas", self.alphas)
         rows = check_rows(self, X, feedback, n_classes, sample_weight, dtype=np.float64)
-        outcomes = rows.outcomes(n_classes)
-
-        used = rows.weights > 0
-        points, weights = rows.X[used], rows.weights[used]
-        target = outcomes[used].astype(np.float64)
-        share = weights / weights.sum()
-        mean = share @ points
-        scale = np.sqrt(share @ (points - mean) ** 2)
-        scale[scale <= 1e-12 * np.abs(mean)] = 1
-        scale[scale == 0] = 1
-        points = (points - mean) / scale
-        shuffled = check_random_state(self.random_state).permutation(len(points))
-        centres = points[shuffled[: self.n_components]]
-        few = shuffled[:MOST_ROWS_TO_CHOOSE]
+        check_magnitude(rows.X)
+        n_rows = len(rows.X)
+        rows, origin = rows.counted()
+        points, weights = rows.X, rows.weights
+        target = rows.outcomes(n_classes).astype(np.float64, order="C")
         progress = Progress(self, len(gammas) + 1, "kernel", verbose=False)
-        with one_blas_thread(), progress:
+        with one_blas_thread(), progress:  # the rounding of all sums depends on the threads
+            share = weights / weights.sum()
+            mean = share @ points
+            scale = np.sqrt(share @ (points - mean) ** 2)
+            scale[scale <= 1e-12 * np.abs(mean)] = 1
+            scale[scale == 0] = 1
+            points = (points - mean) / scale
+            shuffled = check_random_state(self.random_state).permutation(len(points))
+            centres = points[shuffled[: self.n_components]]
+            few = shuffled[:MOST_ROWS_TO_CHOOSE]
             kernels = [
                 Kernel.around(centres, gamma / points.shape[1], NEGLIGIBLE) for gamma in gammas
             ]
@@ -163,13 +169,14 @@ class KernelDuels(Engine):
                 progress.step()
             chosen = int(np.argmin(errors))
             best = _solve(kernels[chosen], points, target, weights, alphas)
+            known = target != 0
+            known_weights = np.broadcast_to(weights[:, np.newaxis], known.shape)[known]
+            slope = _slope((best.held_out * target)[known], known_weights)
             progress.step()
-        known = target != 0
-        known_weights = np.broadcast_to(weights[:, np.newaxis], known.shape)[known]
 
         self.gamma_, self.alpha_ = float(gammas[chosen]), best.penalty
         self.n_classes_ = n_classes
-        self.slope_ = _slope((best.held_out * target)[known], known_weights)
+        self.slope_ = slope
         self._mean, self._scale = mean, scale
         _, coef, offset = best.regression
         self._centres, _, self._roots = best.regression.kernel
@@ -180,8 +187,8 @@ class KernelDuels(Engine):
         one_sided = second_wins != first_wins
         self._coef = np.where(one_sided, 0, coef)
         self._offset = np.where(one_sided, winner, offset)
-        self._held_out = np.zeros(outcomes.shape)
-        self._held_out[used] = np.where(one_sided, winner, best.held_out)
+        self._held_out = np.zeros((n_rows, target.shape[1]))
+        self._held_out[origin] = np.where(one_sided, winner, best.held_out)
         return self
 
     def margins(self, X: Any) -> Floats:
@@ -198,13 +205,15 @@ class KernelDuels(Engine):
             Positive when the second label of the duel wins.
         """
         check_is_fitted(self, "slope_")
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validated_points(self, X, dtype=np.float64)
         kernel = Kernel(self._centres, self.gamma_ / X.shape[1], self._roots)
         regression = Regression(kernel, self._coef, self._offset)
         margins = np.empty((len(X), self._coef.shape[1]))
         with one_blas_thread():
             for batch in batches(len(X), BATCH_ROWS):
-                points = (X[batch] - self._mean) / self._scale
+                with np.errstate(over="ignore"):
+                    points = (X[batch] - self._mean) / self._scale
+                points = np.clip(points, -FARTHEST, FARTHEST)
                 margins[batch] = self.slope_ * regression.predict(points)
         return margins
 

@@ -16,6 +16,10 @@ from duelrank._sklearn import check_sample_weight
 from duelrank.duels._protocol import as_feedback
 from duelrank.feedback import SparseRanks, as_ranks, duels_won, outcomes
 
+# Whole weights with a larger sum are no counts, unless none is larger than 1.
+MOST_COPIES = 100_000
+LARGEST = 1e150  # of a number in X: its square is finite
+
 
 class Rows(NamedTuple):
     """Training data that has been checked: points, their feedback and weights.
@@ -42,6 +46,29 @@ class Rows(NamedTuple):
         """Tell who wins which duel, (n, P), as `duelrank.feedback.outcomes` does."""
         return outcomes(self.ranks(n_classes))
 
+    def counted(self) -> tuple[Rows, NDArray[np.intp]]:
+        """Leave out rows without weight, and repeat the others if their weights are counts.
+
+        Whole numbers are counts: a row that weighs 3 is repeated three times, and each copy weighs
+        1. Any other weights are kept, and only their ratios should matter.
+
+        Returns
+        -------
+        rows : Rows
+            Rows that weigh something.
+        origin : ndarray of int
+            Which row every one of them was, in increasing order.
+        """
+        origin = np.flatnonzero(self.weights)
+        weights = self.weights[origin]
+        is_whole = (weights == np.rint(weights)).all()
+        if is_whole and weights.sum() <= max(MOST_COPIES, len(weights)):
+            origin = np.repeat(origin, weights.astype(np.intp))
+            weights = np.ones(len(origin))
+        if len(origin) == len(self.weights) and self.weights.all():
+            return Rows(self.X, self.feedback, weights), origin
+        return Rows(self.X[origin], self.feedback[origin], weights), origin
+
 
 def check_rows(
     engine: Any, X: Any, feedback: Any, n_classes: int, sample_weight: Any, **checks: Any
@@ -52,7 +79,21 @@ def check_rows(
     weights = np.ones(len(feedback))
     if sample_weight is not None:
         weights = check_sample_weight(sample_weight, feedback)
-    return Rows(validate_data(engine, X, **checks), feedback, weights)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+        return Rows(validate_data(engine, X, **checks), feedback, weights)
+
+
+def check_magnitude(X: Any) -> None:
+    """Raise ValueError if squares of the numbers in X, dense or sparse, would not be finite."""
+    values = X if isinstance(X, np.ndarray) else X.data
+    if values.size == 0 or values.dtype == np.float32:
+        return
+    largest = max(float(values.max()), -float(values.min()))
+    if largest > LARGEST:
+        raise ValueError(
+            f"X must hold numbers between -{LARGEST:g} and {LARGEST:g}, got {largest:g} in "
+            "absolute value; divide such columns by a constant."
+        )
 
 
 class DuelRows:

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from duelrank._pairs import n_pairs
 from duelrank._progress import Progress
 from duelrank._sklearn import Composition, with_callbacks
+from duelrank._threads import one_blas_thread
 from duelrank.duels._forest import ForestDuels
 from duelrank.duels._kernel import KernelDuels
 from duelrank.duels._protocol import DuelEngine, Engine, check_counts, check_engine
@@ -56,7 +57,9 @@ class StackedDuels(Composition, Engine):
     cv : int, splitter or iterable, default=5
         Folds for engines without ``held_out_margins``. Engines that search parameters, such as
         `LogisticDuelsCV`, search them on these folds too if their `cv` is None. An int means so
-        many stratified folds, drawn from `random_state`.
+        many stratified folds, drawn from `random_state`; which rows are together depends on their
+        order. With a splitter or an iterable, the copies of a row that counts several times stay
+        together.
     n_jobs : int, default=None
         Number of jobs, for engines that have `n_jobs` and leave it None.
     random_state : int, RandomState instance or None, default=None
@@ -120,7 +123,9 @@ class StackedDuels(Composition, Engine):
         n_classes : int
             Number of labels K.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
+            Weights of the rows. Whole numbers are counts, as long as they sum to 100,000 at most: a
+            row that weighs 3 is three rows for folds and engines. Divide weights that are costs by
+            their mean.
 
         Returns
         -------
@@ -130,9 +135,8 @@ class StackedDuels(Composition, Engine):
         engines = _check_engines(self.engines)
         rows = check_rows(self, X, feedback, n_classes, sample_weight, dtype=FLOATS)
         rng = check_random_state(self.random_state)
-        splits = self._splits(rows.X, rows.feedback, rng)
-        rows, splits = _with_weight(rows, splits)
-        given_weights = None if sample_weight is None else rows.weights
+        rows, splits = self._split(rows, rng)
+        given_weights = None if (rows.weights == 1).all() else rows.weights
         outcomes = rows.outcomes(n_classes)
         known = _known_outcomes(outcomes)
         fitted, held_out = {}, []
@@ -261,18 +265,26 @@ class StackedDuels(Composition, Engine):
         for engine in engines.values():
             check_engine(_last_step(engine), n_classes)
 
-    def _splits(self, X: Any, feedback: NDArray[Any], rng: np.random.RandomState) -> Splits:
+    def _split(self, rows: Rows, rng: np.random.RandomState) -> tuple[Rows, Splits]:
+        """Return the rows that weigh something, repeated if weights are counts, and their folds."""
         folds = self.cv
-        if isinstance(folds, Integral):
-            seed = rng.randint(np.iinfo(np.int32).max)
-            n_folds = min(int(folds), len(feedback))
-            if n_folds < 2:
-                raise ValueError(
-                    f"cv must leave two folds, got cv={folds} and {len(feedback)} rows."
-                )
-            folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-        strata = top_labels(feedback, getattr(folds, "n_splits", 5))
-        return list(check_cv(folds, strata, classifier=True).split(X, strata))
+        if not isinstance(folds, Integral):  # it may know the rows by number
+            strata = top_labels(rows.feedback, getattr(folds, "n_splits", 5))
+            of_rows = check_cv(folds, strata, classifier=True).split(rows.X, strata)
+            rows, origin = rows.counted()
+            return rows, [
+                (_copies(train, origin), _copies(test, origin)) for train, test in of_rows
+            ]
+        rows, _ = rows.counted()
+        seed = rng.randint(np.iinfo(np.int32).max)
+        n_folds = min(int(folds), len(rows.feedback))
+        if n_folds < 2:
+            raise ValueError(
+                f"cv must leave two folds, got cv={folds} and {len(rows.feedback)} rows."
+            )
+        strata = top_labels(rows.feedback, n_folds)
+        kfold = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        return rows, list(kfold.split(rows.X, strata))
 
     def _configured(self, given: Any, splits: Any, rng: np.random.RandomState) -> Any:
         """Clone an engine, and set the parameters that it leaves None."""
@@ -363,15 +375,13 @@ def _log_odds(engine: Any, X: Any) -> Floats:
     return np.clip(engine.margins(X), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
 
 
-def _with_weight(rows: Rows, splits: Splits) -> tuple[Rows, Splits]:
-    """Leave out rows without weight, and number the others anew in the folds."""
-    used = rows.weights > 0
-    if used.all():
-        return rows, splits
-    number = np.cumsum(used) - 1
-    return Rows(rows.X[used], rows.feedback[used], rows.weights[used]), [
-        (number[train[used[train]]], number[test[used[test]]]) for train, test in splits
-    ]
+def _copies(numbers: NDArray[np.intp], origin: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the copies of some rows, in the order of these rows."""
+    start = np.searchsorted(origin, numbers, side="left")
+    n_copies = np.searchsorted(origin, numbers, side="right") - start
+    before = np.cumsum(n_copies) - n_copies
+    copies: NDArray[np.intp] = np.arange(n_copies.sum()) + np.repeat(start - before, n_copies)
+    return copies
 
 
 def _known_outcomes(outcomes: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -406,6 +416,7 @@ def _held_out(
     return margins
 
 
+@one_blas_thread()  # the last bits of its products depend on the threads
 def _fit_weights(held_out: list[Floats], outcomes: NDArray[np.int8], weights: Floats) -> Floats:
     """Fit the weights of engines, not negative, by the log loss of held-out outcomes.
 

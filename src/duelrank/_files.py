@@ -42,7 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise IsADirectoryError(f"{path} is a folder.")
         yield target
         return
-    _remove_abandoned(target)
+    remove_abandoned(target)
     partial, lock = _new_partial(target)
     try:
         with lock:
@@ -69,10 +69,15 @@ def _new_partial(target: Path) -> tuple[Path, IO[bytes]]:
         lock.close()  # another process took it for abandoned before it was locked
 
 
-def _remove_abandoned(target: Path) -> None:
-    """Remove what a process that was killed has left behind while it wrote the same file.
+def remove_abandoned(target: Path) -> None:
+    """Remove what a process that was killed has left behind while it wrote a file.
 
     Files that are still being written are locked.
+
+    Parameters
+    ----------
+    target : Path
+        The file that was to be written.
     """
     if fcntl is None:
         return

@@ -297,6 +297,14 @@ def test_a_file_that_cannot_be_removed_costs_a_warning(data, steps, file, monkey
         assert fit(data, "memory", checkpoint=file).converged_.all()
 
 
+def test_what_a_killed_fit_was_writing_is_removed_in_the_end(data, steps, file):
+    interrupt(steps, 3, data, "memory", checkpoint=file, checkpoint_every=1)
+    half = file.with_name(f".{file.name}.0123abcd.partial")
+    half.write_bytes(b"half a file")
+    fit(data, "memory", checkpoint=file, checkpoint_every=1000)
+    assert not any(file.parent.iterdir())
+
+
 def with_checksum(arrays):
     return arrays | {"checksum": _checkpoint._checksum(arrays)}
 
@@ -321,6 +329,7 @@ ALTERATIONS = {
     "shape": lambda saved: saved | {"coef": saved["coef"][:-1]},
     "dtype": lambda saved: saved | {"n_iter": saved["n_iter"].astype(float)},
     "parameters": lambda saved: saved | {"parameters": np.array("{")},
+    "dates": lambda saved: saved | {"n_iter": saved["n_iter"].astype("M8[D]")},
     "more": lambda saved: saved | {"other": np.zeros(3)},
 }
 
@@ -361,6 +370,28 @@ def test_files_with_impossible_numbers_are_refused(data, steps, file, change):
     interrupt(steps, 3, data, "memory", checkpoint=file, checkpoint_every=1)
     np.savez(file, **with_checksum(change(contents(file))))
     with pytest.raises(ValueError, match=r"checkpoint must name .*fit\.npz holds numbers that no"):
+        fit(data, "memory", checkpoint=file)
+
+
+@pytest.mark.parametrize("written", ["", "{", "7", "[1]", "null"])
+def test_parameters_that_are_none_are_other_parameters(data, steps, file, written):
+    interrupt(steps, 3, data, "memory", checkpoint=file, checkpoint_every=1)
+    np.savez(file, **with_checksum(contents(file) | {"parameters": np.array(written)}))
+    with pytest.raises(ValueError, match=r"file of another fit, .*fit\.npz, with other param"):
+        fit(data, "memory", checkpoint=file)
+
+
+def test_an_array_whose_header_ends_early_is_refused(data, steps, file):
+    interrupt(steps, 3, data, "memory", checkpoint=file, checkpoint_every=1)
+    content = file.read_bytes()
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["coef.npy"] = members["coef.npy"].replace(b"), }", b"    ", 1)
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    assert file.read_bytes() != content
+    with pytest.raises(ValueError, match="checkpoint must name a file written by a fit"):
         fit(data, "memory", checkpoint=file)
 
 

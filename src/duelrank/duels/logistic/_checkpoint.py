@@ -17,12 +17,11 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._files import replacing
+from duelrank._files import remove_abandoned, replacing
 from duelrank.blocks import Digests
 from duelrank.duels.logistic._assembly import Objective
 from duelrank.duels.logistic._newton import State
@@ -116,6 +115,7 @@ class Checkpoint:
         if np.all(self.fitted.decrement <= self.tol):
             try:
                 self.path.unlink(missing_ok=True)
+                remove_abandoned(self.path)
             except OSError as error:
                 self._warn(f"cannot be removed: {error}")
         else:
@@ -247,8 +247,11 @@ def _difference(name: str, theirs: NDArray[Any], ours: NDArray[Any]) -> str:
     """Say what differs in a part of two fingerprints; nothing if they are the same."""
     if np.array_equal(theirs, ours):
         return ""
-    if name == "parameters" and theirs.dtype.kind == "U":
-        then, now = json.loads(str(theirs)), json.loads(str(ours))
+    if name == "parameters":
+        try:
+            then, now = dict(json.loads(str(theirs))), json.loads(str(ours))
+        except (ValueError, TypeError):
+            return "parameters"
         return " and ".join(key for key in now if not _is_same(then.get(key), now[key]))
     return "rows, or rows in another order" if name == "row_order" else "data"
 
@@ -266,7 +269,8 @@ def _checksum(arrays: Arrays) -> NDArray[Any]:
     for name in sorted(set(arrays) - {CHECKSUM}):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype.str} {arrays[name].shape};".encode())
-        digest.update(array.data.cast("B") if array.size else b"")
+        # Some types of numpy, such as dates, have no buffer of their own; bytes always have.
+        digest.update(array.reshape(-1).view(np.uint8).data if array.nbytes else b"")
     return np.array(digest.hexdigest())
 
 
@@ -288,7 +292,7 @@ def _read(path: Path) -> Arrays:
             if all(isinstance(array, np.ndarray) for array in arrays.values()):
                 return arrays
             raise ValueError("not an array")
-    except (OSError, ValueError, TypeError, AttributeError, EOFError, BadZipFile) as error:
+    except Exception as error:  # numpy raises many kinds, of its own parser of headers among them
         raise ValueError(
             f"checkpoint must name a file written by a fit; {path} is none."
         ) from error

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from duelrank._pairs import labels_of_duels
+from duelrank.duels.logistic._tally import ties_among
 
 Floats = NDArray[Any]
 
@@ -97,9 +98,7 @@ def count_wins(
         return wins, expected
     wanted = np.ones(wins.shape, dtype=bool)
     if expected_of == "tied":
-        wanted = _tied(wins)
-        if first_k is not None and first_k < n_classes:
-            wanted &= wins >= -np.partition(-wins, first_k - 1, axis=1)[:, [first_k - 1]]
+        wanted = ties_among(wins, first_k)
     rows = np.flatnonzero(wanted.any(axis=1))
     row, label = np.nonzero(wanted)
     gain = expit(corrected[rows].astype(np.float64)) - expit(margins[rows].astype(np.float64))
@@ -107,19 +106,6 @@ def count_wins(
     by_corrections[rows] = (rivalries.sides @ gain.T).T
     expected[row, label] = by_corrections[row, label] + _expected_by_scores(scores, row, label)
     return wins, expected
-
-
-def _tied(wins: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which labels win as many duels as another label of their row, (n, K)."""
-    order = np.argsort(wins, axis=1, kind="stable")
-    in_order = np.take_along_axis(wins, order, axis=1)
-    equal = in_order[:, 1:] == in_order[:, :-1]
-    beside = np.zeros(wins.shape, dtype=bool)
-    beside[:, 1:] |= equal
-    beside[:, :-1] |= equal
-    tied = np.empty_like(beside)
-    np.put_along_axis(tied, order, beside, axis=1)
-    return tied
 
 
 def _expected_by_scores(

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,18 +20,33 @@ from duelrank.duels._points import check_fitted_attribute, check_points, in_prec
 from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._counting import FEW_LABELS, Counting, Runs
+from duelrank.duels.logistic._extremes import quiet
 from duelrank.duels.logistic._kept import KeptDuels, are_coefficients
 from duelrank.duels.logistic._margins import FeatureMargins, RowMargins, margins_of_kept
 from duelrank.duels.logistic._result import FittedDuels
+from duelrank.duels.logistic._tally import (
+    POINTS_AT_ONCE,
+    Tally,
+    close_ties,
+    sum_again,
+    sure_margins,
+    ties_among,
+    unsure_margins,
+)
 
-# Above so many labels, the sums that break ties are taken in single precision.
+# Above so many labels, most margins are computed in single precision.
 MOST_LABELS_IN_DOUBLE = 256
 # How many points are counted at a time, with many labels or few.
 WIN_ROWS = 256
 FEW_LABELS_ROWS = 2048
 
-# What was prepared to compute margins, by engine and precision; a model file has no use for it.
-_prepared: WeakKeyDictionary[Any, dict[Any, FeatureMargins | RowMargins]] = WeakKeyDictionary()
+# With so many labels: the most points that are counted faster run by run, and the
+# most places where labels that tie are summed up one by one.
+FEW_POINTS, FEW_PLACES = 8, 20
+
+# What was prepared to compute margins, by engine and precision, and to count; a model file has no
+# use for it.
+_prepared: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
 class LinearDuels(Engine):
@@ -43,6 +59,7 @@ class LinearDuels(Engine):
     n_iter_: NDArray[np.intp]
     converged_: NDArray[np.bool_]
     n_classes_: int
+    negligible_columns_: NDArray[np.intp]
     kept_: dict[str, Any]  # `KeptDuels` as a dictionary, where coefficients are not kept as such
 
     @property
@@ -101,6 +118,10 @@ class LinearDuels(Engine):
         margins : ndarray of shape (n, K(K−1)/2)
             Positive when the second label of the duel wins.
         """
+        with quiet():
+            return self._margins(X)
+
+    def _margins(self, X: Any) -> Floats:
         X = self._check_points(X)
         source = self._margins_in(self.intercept_.dtype)
         runs = Runs.of(self.n_classes_, source.run_length(X), source.dtype)
@@ -167,7 +188,8 @@ class LinearDuels(Engine):
         expected : ndarray of float, of shape (n, K)
             Sum of the probabilities to win; zeros if not wanted.
         """
-        return self._count(X, label_order, with_expected)
+        with quiet():
+            return self._count(X, label_order, with_expected)
 
     def top_wins(
         self, X: Any, label_order: NDArray[np.intp], k: int
@@ -191,12 +213,43 @@ class LinearDuels(Engine):
             Sum of the probabilities to win, for points where labels with equally many wins are
             among the first k or next to them; for other points any numbers from 0 to K−1.
         """
-        return self._count(X, label_order, True, k)
+        with quiet():
+            return self._count(X, label_order, True, k)
 
     def _count(
         self, X: Any, label_order: NDArray[np.intp], with_expected: bool, first: int | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         X = self._check_points(X)
+        dense = "coef_" in vars(self) and not sparse.issparse(X)
+        if not dense or self.n_classes_ <= MOST_LABELS_IN_DOUBLE:
+            return self._count_runs(X, label_order, with_expected, first)
+        few_places = first is not None and first <= FEW_PLACES
+        unsure_below = self._longest() * unsure_margins(X)
+        if X.shape[0] <= FEW_POINTS:
+            wins, expected = self._count_runs(X, label_order, with_expected, first, unsure_below)
+        else:
+            wins, expected = self._count_by_label(X, label_order, with_expected and not few_places)
+        if with_expected:
+            unsure = ties_among(wins, first)
+            if not few_places:
+                unsure &= close_ties(wins, expected, unsure_below)
+            with quiet(), threads_of_blas() as threads:
+                sum_again(X, self.coef_, self.intercept_, expected, unsure, threads)
+        return wins, expected
+
+    def _count_runs(
+        self,
+        X: Any,
+        label_order: NDArray[np.intp],
+        with_expected: bool,
+        first: int | None,
+        unsure_below: Floats | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Count run by run: any points, and any kind of margins.
+
+        Margins of dense points that are not above `unsure_below`, (n,), are computed in double
+        precision, if it is given.
+        """
         source = self._margins_in(self._dtype_of_wins())
         runs = Runs.of(self.n_classes_, source.run_length(X), source.dtype)
         counting = Counting.of(label_order, source.dtype, with_expected, first)
@@ -207,6 +260,9 @@ class LinearDuels(Engine):
         def count(rows: slice) -> None:
             points = in_precision(X if len(parts) == 1 else X[rows], source.dtype)
             margins_of = source.of(points, intercept)
+            if unsure_below is not None:
+                duels = self.coef_, self.intercept_
+                margins_of = sure_margins(margins_of, X[rows], *duels, unsure_below[rows])
             wins[rows], expected[rows] = counting.duels(margins_of, points.shape[0], runs)
 
         at_once = FEW_LABELS_ROWS if self.n_classes_ <= FEW_LABELS else WIN_ROWS
@@ -215,9 +271,39 @@ class LinearDuels(Engine):
             with one_blas_thread():
                 count(parts[0])
         else:
-            with threads_of_blas() as threads:
+            with quiet(), threads_of_blas() as threads:
                 threads.map(count, parts)
         return wins, expected
+
+    def _count_by_label(
+        self, X: Floats, label_order: NDArray[np.intp], with_expected: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Count label by label: several dense points, and many labels."""
+        duels = self.coef_, self.intercept_
+        prepared = _prepared.setdefault(self, {})
+        tally = prepared.get("tally")
+        if not (isinstance(tally, Tally) and tally.counts(*duels, label_order)):
+            tally = prepared["tally"] = Tally.of(*duels, label_order, self._longest())
+        wins = np.empty((X.shape[0], self.n_classes_), dtype=np.int64)
+        expected = np.empty((X.shape[0], self.n_classes_))
+
+        def count(rows: slice) -> None:
+            wins[rows], expected[rows] = tally.wins(X[rows], with_expected)
+
+        with quiet(), threads_of_blas() as threads:
+            threads.map(count, list(batches(X.shape[0], POINTS_AT_ONCE)))
+        return wins, expected
+
+    def _longest(self) -> float:
+        """Return the largest length of a duel's coefficients with its intercept, found once."""
+        prepared = _prepared.setdefault(self, {})
+        intercept, longest = prepared.get("longest", (None, 0.0))
+        if intercept is not self.intercept_:
+            intercept, coef = self.intercept_, self.coef_
+            squares = np.einsum("pj,pj->p", coef, coef) + intercept.astype(np.float64) ** 2
+            longest = float(np.sqrt(squares.max(initial=0)))
+            prepared["longest"] = intercept, longest
+        return float(longest)
 
     def duel_coefficients(self, duels: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return the coefficients and intercepts of some duels.
@@ -294,7 +380,7 @@ class LinearDuels(Engine):
                 if has_coefficients
                 else margins_of_kept(KeptDuels(**self.kept_), dtype)
             )
-        return prepared[dtype]
+        return cast(FeatureMargins | RowMargins, prepared[dtype])
 
     def _dtype_of_wins(self) -> np.dtype[Any]:
         """Return the precision in which wins are counted.

@@ -1,0 +1,343 @@
+"""Wins of many labels, counted label by label while the margins of its duels are in cache.
+
+Labels are numbered by their places in the label order here, so that the first label of a duel is
+the favoured one: the second one wins if its margin is above zero. The duels of label a with all
+later ones are consecutive, and one product of their coefficients with some points gives margins
+(K−1−a, n). A comparison makes bytes of them, which are 1 where the later label wins. Added up over
+a, they are the wins of all labels against earlier ones; summed for one a, they are what a loses.
+Eight bytes are added at a time, as one number.
+
+Products are in single precision. Margins that it cannot tell from zero are computed again in double
+precision, so the wins of a point do not depend on the batch that it is in. Expected wins are sums
+of probabilities, p = ½ + ½ tanh(½ margin), in single precision as well. Where labels with equally
+many wins have sums too close to be told apart, `sum_again` takes double precision. If only the
+first k places matter, it sums up all labels that tie there, and no others need to be.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from duelrank._batches import batches
+from duelrank._pairs import duel_numbers, labels_of_duels, pairs
+from duelrank._threads import Threads
+from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._counting import MarginsOfRun
+
+POINTS_AT_ONCE = 128  # a multiple of 8
+BYTES = 8  # that are added at a time
+MOST_IN_BYTE = 255  # terms of a sum that a byte can hold
+MOST_IN_SINGLE = 32  # terms of a sum in single precision
+MOST_UNSURE = 1 / 16  # share of words of eight margins up to which these are computed one by one
+AT_ONCE = 2**14  # margins that are computed one by one
+# Sums of K probabilities in single precision are off by less than this share of K.
+ROUNDING = 1e-6
+UNIT = 2.0**-24  # of rounding in single precision
+
+
+class Tally(NamedTuple):
+    """How the duels of K labels are counted, for dense points.
+
+    Attributes
+    ----------
+    coef, intercept : ndarrays of shapes (P, d) and (P,)
+        The duels as they are kept.
+    label_order : ndarray of int, of shape (K,)
+        Codes by place.
+    numbers, signs : ndarrays of shape (P,)
+        The duels between places: their numbers among those of codes, and −1 where the label with
+        the lower code comes later.
+    halves : ndarray of shape (P, d + 1)
+        Half of their coefficients and, in the last column, of their intercepts, in single
+        precision.
+    longest : float
+        The largest length of a duel's coefficients with its intercept.
+    """
+
+    coef: Floats
+    intercept: Floats
+    label_order: NDArray[np.intp]
+    numbers: NDArray[np.intp]
+    signs: Floats
+    halves: Floats
+    longest: float
+
+    @classmethod
+    def of(
+        cls, coef: Floats, intercept: Floats, label_order: NDArray[np.intp], longest: float
+    ) -> Tally:
+        """Prepare to count duels, which a favoured label wins at a margin of 0."""
+        first, second = (label_order[places] for places in pairs(len(label_order)))
+        lower, higher = np.minimum(first, second), np.maximum(first, second)
+        numbers = duel_numbers(lower, higher, len(label_order))
+        signs = np.where(first < second, 1, -1).astype(np.float32)
+        halves = np.empty((len(numbers), coef.shape[1] + 1), dtype=np.float32)
+        halves[:, :-1], halves[:, -1] = coef[numbers], intercept[numbers]
+        halves *= 0.5 * signs[:, np.newaxis]
+        return cls(coef, intercept, label_order, numbers, signs, halves, longest)
+
+    def counts(self, coef: Floats, intercept: Floats, label_order: NDArray[np.intp]) -> bool:
+        """Tell whether this was prepared for these duels and this label order."""
+        same = self.coef is coef and self.intercept is intercept
+        return same and np.array_equal(self.label_order, label_order)
+
+    def wins(self, points: Floats, with_expected: bool) -> tuple[NDArray[np.int64], Floats]:
+        """Count the duels that labels win and, if asked for, those that they can expect to win.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d)
+            Some points; best not many more than `POINTS_AT_ONCE`.
+        with_expected : bool
+            Whether the second result is wanted.
+
+        Returns
+        -------
+        wins, expected : ndarrays of shape (n, K)
+            The second one is zeros if not wanted.
+        """
+        n_points, n_classes = len(points), len(self.label_order)
+        width = -(-n_points // BYTES) * BYTES
+        columns = np.zeros((points.shape[1] + 1, width))
+        columns[:-1, :n_points], columns[-1] = points.T, 1
+        single = columns.astype(np.float32)
+        limit = np.float32(0.5 * self.longest * unsure_margins(points).max(initial=0))
+        margins = np.empty((n_classes - 1, width), dtype=np.float32)
+        won, unsure = np.empty((2, n_classes - 1, width), dtype=bool)
+        # What labels win against earlier ones, and what they lose to later ones.
+        ahead, behind = np.zeros((2, n_classes, width), dtype=np.int32)
+        in_bytes = np.zeros((n_classes, width // BYTES), dtype=np.uint64)
+        leads = _Leads(n_classes, width) if with_expected else None
+        doubtful: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []  # duels and points
+        run = slice(0, 0)
+        for first in range(n_classes - 1):
+            size = n_classes - 1 - first
+            run = slice(run.stop, run.stop + size)
+            halves = np.matmul(self.halves[run], single, out=margins[:size])
+            np.greater(halves, limit, out=won[:size])
+            # Neither above the limit nor below minus the limit.
+            np.greater_equal(halves, -limit, out=unsure[:size])
+            mine, not_sure = won[:size].view(np.uint64), unsure[:size].view(np.uint64)
+            not_sure ^= mine
+            words = np.flatnonzero(not_sure)
+            if len(words) > MOST_UNSURE * not_sure.size:
+                halves[:] = exact = self._halves_in_double(run, columns)
+                won[:size] = exact > 0
+            elif len(words):
+                word, byte = np.nonzero(unsure[:size].reshape(-1, BYTES)[words])
+                duels, numbers = divmod(words[word] * BYTES + byte, width)
+                there = numbers < n_points
+                doubtful.append((run.start + duels[there], numbers[there]))
+            in_bytes[first + 1 :] += mine
+            for start in range(0, size, MOST_IN_BYTE):
+                lost = np.add.reduce(mine[start : start + MOST_IN_BYTE], axis=0)
+                behind[first] += lost.view(np.uint8)
+            if (first + 1) % MOST_IN_BYTE == 0 or first == n_classes - 2:
+                ahead += in_bytes.view(np.uint8)
+                in_bytes[:] = 0
+            if leads is not None:
+                leads.add(first, np.tanh(halves, out=halves))
+        if doubtful:
+            # They were taken for lost by the later label.
+            duels, numbers = map(np.concatenate, zip(*doubtful, strict=True))
+            won_after_all = self._are_won(duels, points, numbers)
+            duels, numbers = duels[won_after_all], numbers[won_after_all]
+            first_of, second_of = labels_of_duels(duels, n_classes)
+            np.add.at(ahead, (second_of, numbers), 1)
+            np.add.at(behind, (first_of, numbers), 1)
+        later = np.arange(n_classes - 1, -1, -1)[:, np.newaxis]
+        wins = np.empty((n_points, n_classes), dtype=np.int64)
+        wins[:, self.label_order] = (ahead - behind + later)[:, :n_points].T
+        expected = np.zeros(wins.shape)
+        if leads is not None:
+            expected[:, self.label_order] = 0.5 * (leads.total()[:, :n_points].T + n_classes - 1)
+        return wins, expected
+
+    def _halves_in_double(self, run: slice, columns: Floats) -> Floats:
+        """Return half of the margins of a run of duels, (P', n), in double precision."""
+        numbers = self.numbers[run]
+        margins = self.coef[numbers] @ columns[:-1]
+        margins += self.intercept[numbers][:, np.newaxis]
+        margins *= 0.5 * self.signs[run][:, np.newaxis]
+        return margins
+
+    def _are_won(
+        self, duels: NDArray[np.intp], points: Floats, numbers: NDArray[np.intp]
+    ) -> NDArray[np.bool_]:
+        """Tell in double precision whether later labels win duels, each at a point."""
+        chosen = self.numbers[duels]
+        margins = margins_one_by_one(points, numbers, self.coef, self.intercept, chosen)
+        won: NDArray[np.bool_] = self.signs[duels] * margins > 0
+        return won
+
+
+class _Leads:
+    """Sums of tanh(½ margin): how far every label leads, against earlier and later ones.
+
+    Parameters
+    ----------
+    n_classes, width : int
+        Number of labels K, and of points.
+    """
+
+    def __init__(self, n_classes: int, width: int) -> None:
+        self.sums = np.zeros((n_classes, width))
+        self.single = np.zeros((n_classes, width), dtype=np.float32)
+        self.ones = np.ones((1, MOST_IN_SINGLE), dtype=np.float32)
+
+    def add(self, first: int, of_later: Floats) -> None:
+        """Add how far all later labels lead against one, (K−1−first, n)."""
+        self.single[first + 1 :] += of_later
+        whole = len(of_later) // MOST_IN_SINGLE * MOST_IN_SINGLE
+        parts = self.ones @ of_later[:whole].reshape(-1, MOST_IN_SINGLE, of_later.shape[1])
+        self.sums[first] -= parts.sum(axis=(0, 1), dtype=np.float64)
+        self.sums[first] -= of_later[whole:].sum(axis=0)
+        if (first + 1) % MOST_IN_SINGLE == 0:
+            self._empty()
+
+    def total(self) -> Floats:
+        """Return the sums, (K, n)."""
+        self._empty()
+        return self.sums
+
+    def _empty(self) -> None:
+        self.sums += self.single
+        self.single[:] = 0
+
+
+def unsure_margins(points: Floats) -> Floats:
+    """Return below which size single precision may err about a margin's sign, (n,).
+
+    It is that of duels whose coefficients, with the intercept, have a length of one.
+    """
+    squares = np.einsum("nj,nj->n", points, points, dtype=np.float64)
+    lengths: Floats = np.sqrt(squares + 1)
+    return UNIT * (points.shape[1] + 4) * lengths
+
+
+def sure_margins(
+    margins_of: MarginsOfRun, points: Floats, coef: Floats, intercept: Floats, unsure_below: Floats
+) -> MarginsOfRun:
+    """Return margins, in double precision where single precision is not sure of their sign.
+
+    Parameters
+    ----------
+    margins_of : callable
+        Margins of some points in single precision.
+    points : ndarray of shape (n, d)
+        The points.
+    coef, intercept : ndarrays of shapes (P, d) and (P,)
+        The duels as they are kept.
+    unsure_below : ndarray of shape (n,)
+        Sizes up to which margins are not sure.
+    """
+
+    def margins(run: slice) -> Floats:
+        result = margins_of(run)
+        rows, duels = np.nonzero(np.abs(result) <= unsure_below[:, np.newaxis])
+        exact = margins_one_by_one(points, rows, coef, intercept, run.start + duels)
+        result[rows, duels] = exact
+        return result
+
+    return margins
+
+
+def margins_one_by_one(
+    points: Floats,
+    rows: NDArray[np.intp],
+    coef: Floats,
+    intercept: Floats,
+    duels: NDArray[np.intp],
+) -> Floats:
+    """Return the margins of some points in one duel each, in double precision."""
+    margins = np.empty(len(duels))
+    for part in batches(len(duels), AT_ONCE):
+        of_points, of_duels = points[rows[part]], coef[duels[part]]
+        margins[part] = np.einsum("uj,uj->u", of_points, of_duels, dtype=np.float64)
+        margins[part] += intercept[duels[part]]
+    return margins
+
+
+def ties_among(wins: NDArray[Any], first: int | None = None) -> NDArray[np.bool_]:
+    """Tell which labels win as many duels as another label of their row, (n, K).
+
+    Labels that tie behind the first so many places are left out, if this is given.
+    """
+    order = np.argsort(wins, axis=1, kind="stable")
+    in_order = np.take_along_axis(wins, order, axis=1)
+    tied = _beside(in_order[:, 1:] == in_order[:, :-1], order)
+    if first is not None and first < wins.shape[1]:
+        tied &= wins >= in_order[:, [-first]]
+    return tied
+
+
+def close_ties(
+    wins: NDArray[np.int64], expected: Floats, unsure_below: Floats
+) -> NDArray[np.bool_]:
+    """Tell which labels are too close to another with equally many wins, (n, K).
+
+    Parameters
+    ----------
+    wins, expected : ndarrays of shape (n, K)
+        Counted in single precision.
+    unsure_below : ndarray of shape (n,)
+        How far margins may be off. Errors of K of them add up like random ones.
+    """
+    n_classes = wins.shape[1]
+    order = np.lexsort((expected, wins), axis=-1)
+    of_wins = np.diff(np.take_along_axis(wins, order, axis=1), axis=1)
+    of_expected = np.diff(np.take_along_axis(expected, order, axis=1), axis=1)
+    too_close = 2 * ROUNDING * n_classes + np.sqrt(n_classes) * unsure_below
+    close = (of_wins == 0) & (of_expected <= too_close[:, np.newaxis])
+    return _beside(close, order)
+
+
+def sum_again(
+    points: Floats,
+    coef: Floats,
+    intercept: Floats,
+    expected: Floats,
+    wanted: NDArray[np.bool_],
+    threads: Threads,
+) -> None:
+    """Replace the expected wins of some labels by sums in double precision.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        The points.
+    coef, intercept : ndarrays of shapes (P, d) and (P,)
+        The duels.
+    expected : ndarray of shape (n, K)
+        Expected wins, changed in place.
+    wanted : ndarray of bool, of shape (n, K)
+        Which ones are to be replaced.
+    threads : Threads
+        The threads.
+    """
+    n_classes = wanted.shape[1]
+
+    def sum_up(label: int) -> None:
+        rows = np.flatnonzero(wanted[:, label])
+        others = np.delete(np.arange(n_classes), label)
+        duels = duel_numbers(np.minimum(label, others), np.maximum(label, others), n_classes)
+        margins = points[rows].astype(np.float64) @ coef[duels].astype(np.float64).T
+        margins += intercept[duels]
+        margins[:, label:] *= -1
+        expected[rows, label] = expit(margins).sum(axis=1)
+
+    threads.map(sum_up, np.flatnonzero(wanted.any(axis=0)).tolist())
+
+
+def _beside(equal: NDArray[np.bool_], order: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Tell which labels, (n, K), are equal to one next to them in an order; `equal` is (n, K−1)."""
+    beside = np.zeros(order.shape, dtype=bool)
+    beside[:, 1:] |= equal
+    beside[:, :-1] |= equal
+    result = np.empty_like(beside)
+    np.put_along_axis(result, order, beside, axis=1)
+    return result

@@ -29,7 +29,13 @@ def check_points(engine: Any, X: Any, *dtypes: np.dtype[Any]) -> Any:
     plain = _plain_points(engine, X, dtypes)
     if plain is not None:
         return plain
-    return validate_data(engine, X, reset=False, accept_sparse="csr", dtype=dtypes)
+    return validated_points(engine, X, accept_sparse="csr", dtype=dtypes)
+
+
+def validated_points(engine: Any, X: Any, **checks: Any) -> Any:
+    """Return points as scikit-learn checks them; NumPy does not warn of what is refused."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return validate_data(engine, X, reset=False, **checks)
 
 
 def in_precision(points: Any, dtype: np.dtype[Any]) -> Any:
@@ -56,4 +62,14 @@ def _plain_points(engine: Any, X: Any, dtypes: tuple[np.dtype[Any], ...]) -> Any
     with np.errstate(over="ignore"):  # what overflows is not finite any more
         points = in_precision(X, X.dtype if X.dtype in dtypes else dtypes[0])
     values = points if isinstance(points, np.ndarray) else points.data
-    return points if np.isfinite(values).all() else None
+    return points if _are_finite(values) else None
+
+
+def _are_finite(values: np.ndarray[Any, Any]) -> bool:
+    """Tell whether all numbers are finite; the sum of their squares tells it in half the time."""
+    if values.flags.c_contiguous:
+        flat = values.reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(flat @ flat):
+                return True
+    return bool(np.isfinite(values).all())

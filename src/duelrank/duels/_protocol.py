@@ -157,7 +157,7 @@ def check_counts(correct: Any) -> None:
 def is_finite_array(values: Any, kind: str, shape: tuple[int, ...]) -> bool:
     """Tell whether this is an array of finite numbers, of a kind ("b", "i", "f") and a shape."""
     return (
-        isinstance(values, np.ndarray)
+        type(values) is np.ndarray
         and values.dtype.kind == kind
         and values.shape == shape
         and bool(np.isfinite(values).all())

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
@@ -283,3 +284,20 @@ def test_a_start_at_the_minimum_stays_there(rng):
     again = training.fit_scores(1.0, 1e-9, 100, start=solution.coef)
     assert again.n_iter < solution.n_iter
     np.testing.assert_allclose(again.coef, solution.coef, atol=1e-5)
+
+
+def test_scores_that_cannot_be_certified_say_so(rng):
+    X, y = points("dense tall", rng)
+    X = (X + 1e6).astype(np.float32)  # an intercept in single precision cannot hold it
+    with pytest.warns(ConvergenceWarning, match="of X are far larger or smaller than others"):
+        engine = AnchoredDuels(100.0, tol=1e-9).fit(X, y, K)
+    assert not engine.score_converged_
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_margins_of_points_beyond_all_measure_are_finite(convert, rng):
+    X, y = points("dense tall", rng)
+    engine = fitted(X, y, rivals=1)
+    far = np.where(np.arange(X.size).reshape(X.shape) % 2, 1e308, -1e308)[:5]
+    assert np.isfinite(engine.margins(convert(far))).all()
+    assert np.isfinite(engine.scores(convert(far))).all()

@@ -280,14 +280,10 @@ def test_wide_sparse_text_is_not_densified():
     """100,000 features and 2,000 documents: dense, X alone would take 1.6 GB."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), 500)
-    topic = sparse.csr_array(
-        (
-            np.ones(2000 * 20),
-            (np.arange(2000).repeat(20), y.repeat(20) * 500 + rng.integers(700, size=40_000)),
-        ),
-        shape=(2000, 100_000),
-    )
-    X = (topic + sparse.random(2000, 100_000, density=3e-4, random_state=0, format="csr")).tocsr()
+    row = np.arange(2000).repeat(50)
+    column = rng.integers(100_000, size=(2000, 50))
+    column[:, :20] = y[:, None] * 500 + rng.integers(700, size=(2000, 20))  # words of the topic
+    X = sparse.csr_array((np.ones(len(row)), (row, column.ravel())), shape=(2000, 100_000))
     ranker = DuelRanker(random_state=0).fit(X, y)
     assert ranker.duels_.converged_.all()
     assert ranker.score(X, y) > 0.95

@@ -99,13 +99,25 @@ class Corrections(NamedTuple):
         if not isinstance(coef, np.ndarray):
             coef = sparse.csr_array(coef)
         dtype = rows.X.dtype
-        return cls(
-            duels,
-            coef.astype(dtype, copy=False),
-            intercept.astype(dtype, copy=False),
-            fitted.decrement[duels],
-            fitted.n_iter[duels],
-        )
+        coef = coef.astype(dtype, copy=False)
+        intercept = intercept.astype(dtype, copy=False)
+        decrement = fitted.decrement[duels]
+        values = coef if isinstance(coef, np.ndarray) else coef.data
+        if not (np.isfinite(values).all() and np.isfinite(intercept).all()):
+            coef, intercept, decrement = _only_finite(coef, intercept, decrement)
+        return cls(duels, coef, intercept, decrement, fitted.n_iter[duels])
+
+
+def _only_finite(coef: Any, intercept: Floats, decrement: Floats) -> tuple[Any, Floats, Floats]:
+    """Let duels follow the scores whose corrections are not finite; these have not converged."""
+    dense = coef if isinstance(coef, np.ndarray) else coef.toarray()
+    finite = np.isfinite(dense).all(axis=0) & np.isfinite(intercept)
+    dense = np.where(finite, dense, 0)
+    return (
+        dense if isinstance(coef, np.ndarray) else sparse.csr_array(dense),
+        np.where(finite, intercept, 0),
+        np.where(finite, decrement, np.inf),
+    )
 
 
 def _from_features(

@@ -36,6 +36,7 @@ from duelrank.duels.anchored._solver import ScoreProblem, Solution
 from duelrank.duels.logistic._anchor import Anchor
 from duelrank.duels.logistic._assembly import Assembly, Membership, Objective
 from duelrank.duels.logistic._checkpoint import Checkpoint
+from duelrank.duels.logistic._extremes import quiet
 from duelrank.duels.logistic._fold_search import FoldSearch
 from duelrank.duels.logistic._folds import Folds, FoldScores
 from duelrank.duels.logistic._result import ByRows, FittedDuels
@@ -146,7 +147,7 @@ class AnchoredDuelsCV(LinearScores):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features)
-            Finite numbers. Sparse X stays sparse.
+            Finite numbers, at most 1e150 in absolute value. Sparse X stays sparse.
         feedback : array-like of int, of shape (n,), or of float, of shape (n, K), or SparseRanks
             Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
@@ -167,7 +168,7 @@ class AnchoredDuelsCV(LinearScores):
         refuse_blocks(X, "LogisticDuels takes blocks")
         rows = self._check_rows(X, feedback, n_classes, sample_weight)
         centre = bool(self.fit_intercept)
-        with threads_of_blas() as threads, ExitStack() as opened:
+        with quiet(), threads_of_blas() as threads, ExitStack() as opened:
             folds = Folds.of(self.cv, rows, join_rare=True)
             rows = rows.with_weight().without_empty_columns()
             square = mean_square(rows.X, rows.weights, centre)

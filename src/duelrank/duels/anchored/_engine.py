@@ -24,11 +24,13 @@ from duelrank._threads import one_blas_thread, threads_of_blas
 from duelrank.blocks import refuse_blocks
 from duelrank.duels._points import check_fitted_attribute, check_points
 from duelrank.duels._protocol import Engine, check_counts
+from duelrank.duels.anchored._certificate import certify
 from duelrank.duels.anchored._corrections import Corrections
 from duelrank.duels.anchored._fit import Training, correct
 from duelrank.duels.anchored._solver import Solution
 from duelrank.duels.anchored._wins import Rivalries, count_wins
 from duelrank.duels.logistic._columns import Columns
+from duelrank.duels.logistic._extremes import NEED_CARE, Extremes, listed, quiet
 from duelrank.duels.logistic._kept import are_coefficients, are_numbers
 from duelrank.duels.logistic._rows import (
     Settings,
@@ -78,6 +80,8 @@ class LinearScores(Engine):
     dtype: Any
     working_memory: float
     verbose: bool
+    C_: float
+    C_own_: float
     kept_: dict[str, Any]  # columns of X that have entries, and coefficients of these
     score_intercept_: Floats
     own_intercept_: Floats
@@ -111,7 +115,7 @@ class LinearScores(Engine):
             corrected.
         """
         X = self._check_points(X)
-        with one_blas_thread():
+        with quiet(), one_blas_thread():
             return self._scores(X)
 
     def margins(self, X: Any) -> Floats:
@@ -129,7 +133,7 @@ class LinearScores(Engine):
         """
         X = self._check_points(X)
         first, second = pairs(self.n_classes_)
-        with one_blas_thread():
+        with quiet(), one_blas_thread():
             scores = self._scores(X)
             margins: Floats = scores[:, second] - scores[:, first]
             margins[:, self.corrected_duels_] += self._corrections(X)
@@ -190,7 +194,8 @@ class LinearScores(Engine):
         expected : ndarray of float, of shape (n, K)
             Sum of the probabilities to win.
         """
-        return self._count(X, label_order, "all" if with_expected else "none")
+        with quiet():
+            return self._count(X, label_order, "all" if with_expected else "none")
 
     def top_wins(
         self, X: Any, label_order: NDArray[np.intp], k: int
@@ -214,7 +219,8 @@ class LinearScores(Engine):
             Sum of the probabilities to win, for labels that tie among the first k or next to them;
             numbers from 0 to K−1 for others.
         """
-        return self._count(X, label_order, "tied", k)
+        with quiet():
+            return self._count(X, label_order, "tied", k)
 
     def duel_coefficients(self, duels: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return the coefficients and intercepts of some duels.
@@ -328,7 +334,21 @@ class LinearScores(Engine):
     ) -> None:
         """Keep the result of a fit."""
         rows = training.rows
-        coef, intercept = training.points.unscaled(solution.coef)
+        with quiet():
+            coef, intercept = training.points.unscaled(solution.coef)
+            extremes = training.extremes(max(self.C_, self.C_own_))
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            coef, intercept = np.zeros_like(coef), np.zeros_like(intercept)
+            solution = solution._replace(decrement=np.inf)
+        if extremes.need_care or extremes.negligible.any():
+            # The decrements are those of rows as they were prepared, and that is not enough.
+            with quiet(), one_blas_thread():
+                of_scores, own = certify(
+                    training, coef, intercept, self.C_, corrections, self.C_own_
+                )
+            solution = solution._replace(decrement=max(of_scores, solution.decrement))
+            own = np.maximum(own, corrections.decrement)
+            corrections = corrections._replace(decrement=own)
         self.kept_ = {
             "columns": rows.columns,
             "score_coef": np.ascontiguousarray(coef),
@@ -342,18 +362,23 @@ class LinearScores(Engine):
         self.score_converged_ = bool(solution.decrement <= self.tol)
         self.converged_ = corrections.decrement <= self.tol
         self.n_classes_ = n_classes
-        self._warn_unless_converged()
+        self._warn_unless_converged(extremes)
 
-    def _warn_unless_converged(self) -> None:
+    def _warn_unless_converged(self, extremes: Extremes) -> None:
         missing = np.flatnonzero(~self.converged_)
         if self.score_converged_ and len(missing) == 0:
             return
         named = [] if self.score_converged_ else ["the scores of the labels"]
         if len(missing):
             named.append(f"{len(missing)} of {len(self.converged_)} corrections of duels")
+        told = (
+            f"did not converge within max_iter={self.max_iter} iterations. "
+            "Raise max_iter or tol, or lower C and C_own."
+        )
+        if extremes.need_care or extremes.negligible.any():
+            told = f"may be far from their minimum: {_what_is_extreme(extremes)}."
         warnings.warn(
-            f"{' and '.join(named)} did not converge within max_iter={self.max_iter} iterations. "
-            "Raise max_iter or tol, or lower C and C_own.",
+            f"{' and '.join(named)} {told}",
             ConvergenceWarning,
             stacklevel=4 + has_wrapped_fit(self),
         )
@@ -375,13 +400,15 @@ class LinearScores(Engine):
 
     def _scores(self, X: Any) -> Floats:
         scores: Floats = X @ self.kept_["score_coef"]
-        return scores + self.score_intercept_
+        scores = scores + self.score_intercept_
+        return scores if np.isfinite(scores).all() else _finite(scores)
 
     def _corrections(self, X: Any) -> Floats:
         """Return the corrections of corrected duels, (n, R)."""
         products = X @ self.kept_["own_coef"]
         dense: Floats = products if isinstance(products, np.ndarray) else products.toarray()
-        return dense + self.own_intercept_
+        corrections = dense + self.own_intercept_
+        return corrections if np.isfinite(corrections).all() else _finite(corrections)
 
     def _count(
         self, X: Any, label_order: NDArray[np.intp], expected_of: str, first_k: int | None = None
@@ -404,7 +431,7 @@ class LinearScores(Engine):
             with one_blas_thread():
                 count(parts[0])
         else:
-            with threads_of_blas() as threads:
+            with quiet(), threads_of_blas() as threads:
                 threads.map(count, parts)
         return wins, expected
 
@@ -555,7 +582,7 @@ class AnchoredDuels(LinearScores):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features)
-            Finite numbers. Sparse X stays sparse.
+            Finite numbers, at most 1e150 in absolute value. Sparse X stays sparse.
         feedback : array-like of int, of shape (n,), or of float, of shape (n, K), or SparseRanks
             Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
@@ -577,8 +604,8 @@ class AnchoredDuels(LinearScores):
         rows = self._check_rows(X, feedback, n_classes, sample_weight)
         rows = rows.with_weight().without_empty_columns()
         centre = bool(self.fit_intercept)
-        C, C_own = (strength_for_rows(C, rows, centre) for C in (self.C, self.C_own))
-        with threads_of_blas() as threads:
+        with quiet(), threads_of_blas() as threads:
+            C, C_own = (strength_for_rows(C, rows, centre) for C in (self.C, self.C_own))
             training = Training.of(rows, centre, threads)
             with ExitStack() as opened:
                 step = self._progress_in(opened)(self.max_iter, "iteration", 0)
@@ -591,8 +618,8 @@ class AnchoredDuels(LinearScores):
                     self._settings(C_own),
                     self._progress_in(opened),
                 )
-        self._keep(training, solution, corrections, n_classes)
         self.C_, self.C_own_ = C, C_own
+        self._keep(training, solution, corrections, n_classes)
         return self
 
 
@@ -609,6 +636,20 @@ def correct_rivals(
     anchor = training.anchor([solution])
     duels = training.rivals(anchor.scores[0], n_rivals)
     return correct(training, anchor, duels, settings, start_progress)
+
+
+def _finite(values: Floats) -> Floats:
+    """Bring scores of points beyond all measure to where their sums are finite."""
+    largest = float(np.finfo(values.dtype).max) / 8
+    return np.clip(np.nan_to_num(values, nan=0.0), -largest, largest).astype(values.dtype)
+
+
+def _what_is_extreme(extremes: Extremes) -> str:
+    """Tell what keeps a fit from being certified, and what helps."""
+    columns = np.union1d(extremes.careful, extremes.told)
+    if len(columns) == 0:
+        return "X, weights or C are beyond all measure; multiply them by a constant"
+    return f"columns {listed(columns)} of X {NEED_CARE}; standardise them"
 
 
 def check_rivals(rivals: Any) -> None:

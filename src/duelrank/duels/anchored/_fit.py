@@ -17,9 +17,11 @@ from duelrank.duels.anchored._points import Points, points_of
 from duelrank.duels.anchored._rivals import choose_rivals
 from duelrank.duels.anchored._solver import NUMBERS_AT_ONCE, ScoreProblem, Solution, solve
 from duelrank.duels.logistic._anchor import Anchor
+from duelrank.duels.logistic._extremes import Extremes
 from duelrank.duels.logistic._fit import fit_corrections
 from duelrank.duels.logistic._rows import Settings, StartProgress, TrainingRows
 from duelrank.duels.logistic._strength import mean_square
+from duelrank.duels.logistic._table import Scaling
 from duelrank.feedback import SparseRanks
 
 Floats = NDArray[Any]
@@ -29,6 +31,8 @@ Floats = NDArray[Any]
 INTERCEPT_SIZE = 10.0
 # Sparse rows with more products go most of the way in single precision, up to this decrement.
 MANY_PRODUCTS, SINGLE_TOL = 2**24, 1e-3
+LARGEST_CONSTANT = 1e3  # in rows that are all the same
+LARGEST_STRENGTH = 1e10  # C times the sum of weights, up to which decrements can be estimated
 
 
 class Training(NamedTuple):
@@ -48,6 +52,8 @@ class Training(NamedTuple):
         Penalty of intercepts.
     threads : Threads
         The threads.
+    fit_intercept : bool
+        Whether there are intercepts.
     """
 
     rows: TrainingRows
@@ -56,6 +62,7 @@ class Training(NamedTuple):
     choices: Choices
     intercept_penalty: float
     threads: Threads
+    fit_intercept: bool
 
     @classmethod
     def of(cls, rows: TrainingRows, fit_intercept: bool, threads: Threads) -> Training:
@@ -73,7 +80,22 @@ class Training(NamedTuple):
             choices_of(rows.feedback, weights, rows.n_classes),
             1 / (INTERCEPT_SIZE**2 * square),
             threads,
+            fit_intercept,
         )
+
+    def extremes(self, C: float) -> Extremes:
+        """Tell what is not ordinary about the rows, with the larger C of scores and corrections."""
+        rows = self.rows
+        total = rows.X.shape[0] if rows.weights is None else float(rows.weights.sum())
+        scaling = Scaling.from_rows(
+            rows.X, rows.weights, self.fit_intercept, self.intercept_penalty, C * total
+        )
+        extremes = scaling.extremes
+        if np.abs(scaling.mean).max(initial=0) > LARGEST_CONSTANT and not np.ptp(scaling.scale):
+            extremes = extremes._replace(everywhere=True)  # no column varies, and rounding does
+        if C * total > LARGEST_STRENGTH:
+            extremes = extremes._replace(everywhere=True)
+        return extremes.in_columns(rows.columns)
 
     def fit_scores(
         self,
@@ -95,6 +117,8 @@ class Training(NamedTuple):
             start, done = rough.coef, rough.n_iter
         problem = ScoreProblem(self.points, choices, C, penalty, self.threads)
         solution = solve(problem, start, tol, max_iter - done, step)
+        if not np.isfinite(solution.coef).all():  # of numbers beyond all measure
+            solution = Solution(np.zeros_like(solution.coef), np.inf, solution.n_iter)
         return solution._replace(n_iter=done + solution.n_iter)
 
     def all_scores(self, solution: Solution) -> Floats:

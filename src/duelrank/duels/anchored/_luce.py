@@ -286,7 +286,9 @@ class OrderedChoices:
     def _components(self) -> NDArray[np.intp]:
         compared = self.placed & self.is_chosen.any(axis=1, keepdims=True)
         linked = compared[:, 1:] & compared[:, :-1]
-        links = self.labels[:, 1:][linked], self.labels[:, :-1][linked]
+        # scipy before 1.12 wants 32 bits.
+        labels = self.labels.astype(np.int32)
+        links = labels[:, 1:][linked], labels[:, :-1][linked]
         graph = sparse.csr_array((np.ones(len(links[0])), links), shape=(self.n_classes,) * 2)
         return connected_components(graph, directed=False)[1].astype(np.intp)
 

@@ -6,6 +6,7 @@ way of a fit. These are the files, roughly in the order in which a fit goes thro
 - `_engine` (`LogisticDuels`) and `_cv` (`LogisticDuelsCV`): what users see. Their parent `_linear`
   predicts, with `_margins` and `_counting` (how many duels a label wins);
 - `_rows` and `_columns`: training rows and parameters, checked; `_strength`: C by their scale;
+  `_extremes`: numbers that are too large, too small, or need care;
 - `_fit`: the fit in memory, and the driver that solves all duels in every fit; `_blocks` and
   `_tiles` are the fits from blocks of rows, `_folds` and `_fold_search` fit models on folds for
   `_cv`;
@@ -15,6 +16,7 @@ way of a fit. These are the files, roughly in the order in which a fit goes thro
   (which duels are solved together);
 - `_newton`: the solver, which adds the penalty and stops a problem by its Newton decrement, with
   `_line_search`, `_conjugate_gradients` and `_preconditioner`;
+- `_certificate`: checks duels that need care on the rows as they are, and solves them again;
 - `_problems`: what the solver asks of rows, answered by rows in memory; `_passes` answers by passes
   over blocks of rows;
 - `_batch` and `_loss`: groups of rows in arrays, and the loss with its derivatives;

@@ -19,6 +19,7 @@ from duelrank.blocks import Census
 from duelrank.duels._sides import count_sides
 from duelrank.duels.logistic._anchor import Anchor, LastSolution
 from duelrank.duels.logistic._batch import Floats, GroupBatch, join_small
+from duelrank.duels.logistic._extremes import Extremes
 from duelrank.duels.logistic._groups import GroupedRows
 from duelrank.duels.logistic._newton import NewtonSolver, State
 from duelrank.duels.logistic._plan import Plan, Workload
@@ -43,6 +44,12 @@ class ClassWeights(NamedTuple):
     given: Any
     n_classes: int
     side_totals: Floats
+
+    def most(self) -> float:
+        """Return the largest sum of weights that a duel has."""
+        totals = self.side_totals.sum(axis=0).max(initial=0.0)
+        largest = max([1.0, *self.given.values()]) if isinstance(self.given, dict) else 1.0
+        return float(totals * largest)
 
     def of_sides(self, duels: NDArray[np.intp]) -> Floats:
         """Return the weights of the first and the second sides of some duels, (2, n_duels)."""
@@ -86,7 +93,13 @@ class Objective(NamedTuple):
         sides = count_sides(rows.feedback, rows.n_classes, rows.weights)
         class_weights = ClassWeights(settings.class_weight, rows.n_classes, sides)
         intercept_penalty = 0.0 if anchor is None else anchor.intercept_penalty
-        scaling = Scaling.from_rows(rows.X, rows.weights, settings.fit_intercept, intercept_penalty)
+        scaling = Scaling.from_rows(
+            rows.X,
+            rows.weights,
+            settings.fit_intercept,
+            intercept_penalty,
+            settings.C * class_weights.most(),
+        )
         return cls(settings.C, class_weights, scaling, anchor)
 
     @classmethod
@@ -99,6 +112,11 @@ class Objective(NamedTuple):
         class_weights = ClassWeights(settings.class_weight, n_classes, sides)
         scaling = Scaling.from_census(census, settings.fit_intercept, dtype)
         return cls(settings.C, class_weights, scaling)
+
+    @property
+    def extremes(self) -> Extremes:
+        """What is not ordinary about the columns."""
+        return self.scaling.extremes
 
     @property
     def sides(self) -> Floats:

@@ -19,8 +19,14 @@ from duelrank._sklearn import with_callbacks
 from duelrank._threads import threads_of_blas
 from duelrank.duels.logistic._assembly import Assembly, Membership, Objective
 from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._certificate import certify
 from duelrank.duels.logistic._checkpoint import Checkpoint
-from duelrank.duels.logistic._engine import LogisticDuels, warn_unless_converged
+from duelrank.duels.logistic._engine import (
+    LogisticDuels,
+    tell_extremes,
+    warn_unless_converged,
+)
+from duelrank.duels.logistic._extremes import quiet
 from duelrank.duels.logistic._fold_search import FoldSearch
 from duelrank.duels.logistic._folds import Folds, FoldScores
 from duelrank.duels.logistic._kept import kept_duels
@@ -137,7 +143,7 @@ class LogisticDuelsCV(LinearDuels):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features)
-            Finite numbers. Sparse X stays sparse.
+            Finite numbers, at most 1e150 in absolute value. Sparse X stays sparse.
         feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
             Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
@@ -162,8 +168,10 @@ class LogisticDuelsCV(LinearDuels):
         found = FoldScores(
             n_pairs(n_classes), folds.n_folds, Cs, self.scoring, max(self.tol, FOLD_TOL)
         )
-        with threads_of_blas() as threads:
-            objective = Objective.from_rows(rows, settings)
+        with quiet(), threads_of_blas() as threads:
+            # Columns must matter with the largest C, if they matter at all.
+            objective = Objective.from_rows(rows, settings._replace(C=float(Cs[-1])))
+            objective = objective._replace(C=1.0)
             by_rows = plan_by_rows(rows, objective, settings)
             fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype, by_rows)
             in_features = ~(fitted.by_rows | fitted.solved)
@@ -185,13 +193,17 @@ class LogisticDuelsCV(LinearDuels):
                     found.choose_for_all()
                 for search in searches:
                     search.fit(progress.step)
+            chosen = objective._replace(C=Cs[found.chosen])
+            certify(rows, chosen, settings, threads, fitted)
             kept = kept_duels(fitted, rows, self.n_features_in_)
 
         self.Cs_, self.C_, self.scores_ = Cs, Cs[found.chosen], found.scores
         self._keep(fitted, kept)
         self.fold_converged_ = found.decrement <= found.tol
-        warn_unless_converged(self, self.fold_converged_, "models on folds")
-        warn_unless_converged(self, self.converged_)
+        extremes = objective.extremes.in_columns(rows.columns)
+        tell_extremes(self, extremes)
+        warn_unless_converged(self, self.fold_converged_, "models on folds", extremes=extremes)
+        warn_unless_converged(self, self.converged_, extremes=extremes)
         return self
 
     def _settings(self) -> Settings:

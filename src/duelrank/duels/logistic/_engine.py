@@ -23,7 +23,9 @@ from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import threads_of_blas
 from duelrank.blocks import LabeledBlocks, in_blocks
 from duelrank.duels._protocol import check_counts, is_finite_array
+from duelrank.duels.logistic._assembly import Objective
 from duelrank.duels.logistic._blocks import fit_blocks
+from duelrank.duels.logistic._extremes import NEED_CARE, Extremes, listed, quiet
 from duelrank.duels.logistic._fit import fit_in_memory
 from duelrank.duels.logistic._kept import KeptDuels, kept_duels, own_rows
 from duelrank.duels.logistic._linear import LinearDuels
@@ -125,6 +127,10 @@ class LogisticDuels(LinearDuels):
         Relative Newton decrement of every duel before its last step, its certificate.
     converged_ : ndarray of bool, of shape (K(K−1)/2,)
         Whether the decrement reached `tol`.
+    negligible_columns_ : ndarray of int
+        Only where there are any: columns of X whose numbers are so small that no coefficient the
+        penalty allows would change an objective by more than 1e-12 of it. They have coefficients of
+        zero.
     n_iter_ : ndarray of int, of shape (K(K−1)/2,)
         Newton iterations over all rows of every duel, in the fit or update that solved it last.
     n_classes_ : int
@@ -194,8 +200,9 @@ class LogisticDuels(LinearDuels):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features), or blocks of rows
-            Finite numbers. Sparse X stays sparse. Blocks are a Dask array or dataframe, or
-            `duelrank.blocks.RowBlocks`; feedback (codes) and weights come in the same blocks then.
+            Finite numbers, at most 1e150 in absolute value. Sparse X stays sparse. Blocks are a
+            Dask array or dataframe, or `duelrank.blocks.RowBlocks`; feedback (codes) and weights
+            come in the same blocks then.
         feedback : array-like of int, of shape (n,), or of float, of shape (n, K)
             Codes, labels as integers 0..K−1; or ranks: the lower of two wins their duel, equal
             ones and NaN say nothing.
@@ -217,9 +224,10 @@ class LogisticDuels(LinearDuels):
             X = LabeledBlocks.of(X, feedback, sample_weight, np.arange(n_classes), name)
         elif isinstance(X, LabeledBlocks):
             _check_blocks(X, feedback, n_classes, sample_weight)
-        with threads_of_blas() as threads, ExitStack() as opened:
+        with quiet(), threads_of_blas() as threads, ExitStack() as opened:
             start_progress = self._progress_in(opened)
             learned: TrainingRows | None = None
+            extremes: Extremes | None = None
             if isinstance(X, LabeledBlocks):
                 self._refuse_to_keep("X in blocks of rows")
                 validate_data(self, X.census.head, skip_check_array=True)
@@ -232,7 +240,10 @@ class LogisticDuels(LinearDuels):
                     self._refuse_to_keep("feedback of ranks")
                 rows = rows.with_weight().without_empty_columns()
                 C = strength_for_rows(self.C, rows, centre=bool(self.fit_intercept))
-                fitted = fit_in_memory(rows, self._settings(C), threads, start_progress)
+                settings = self._settings(C)
+                objective = Objective.from_rows(rows, settings)
+                extremes = objective.extremes.in_columns(rows.columns)
+                fitted = fit_in_memory(rows, settings, threads, start_progress, objective=objective)
                 keep_rows = bool(self.keep_rows)
                 kept = kept_duels(fitted, rows, self.n_features_in_, keep_rows)
                 if keep_rows:
@@ -240,7 +251,8 @@ class LogisticDuels(LinearDuels):
         self._keep(fitted, kept)
         self._keep_rows(learned)
         self.C_ = C
-        warn_unless_converged(self, self.converged_)
+        tell_extremes(self, extremes)
+        warn_unless_converged(self, self.converged_, extremes=extremes)
         return self
 
     def partial_fit(
@@ -294,7 +306,7 @@ class LogisticDuels(LinearDuels):
         C = float(vars(self).get("C_", self.C))  # models of version 0.2 have no C_
         settings = self._settings(C)._replace(checkpoint=None)
         rows = None
-        with threads_of_blas() as threads:
+        with quiet(), threads_of_blas() as threads:
             if self.keep_rows:
                 rows = join_rows(self._rows_of_before(), new, numbering, self.n_features_in_)
                 n_new = len(new.feedback)
@@ -470,10 +482,12 @@ def warn_unless_converged(
     converged: NDArray[np.bool_],
     models: str = "duels",
     fit_is_wrapped: bool | None = None,
+    extremes: Extremes | None = None,
 ) -> None:
     """Count the models that have not converged, (K(K−1)/2, …), and name their duels.
 
-    They are named by labels if a ranker fits the engine, else by codes.
+    They are named by labels if a ranker fits the engine, else by codes. If columns need care, these
+    are named as well.
     """
     missing = np.flatnonzero(~converged.reshape(len(converged), -1).all(axis=1))
     if len(missing) == 0:
@@ -484,11 +498,31 @@ def warn_unless_converged(
     named = ", ".join(f"{names[first[d]]!r}-{names[second[d]]!r}" for d in missing[:10])
     by_number = "" if labels else ", by the numbers of their labels"
     more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+    advice = "Raise max_iter or tol, or lower C."
+    if extremes is not None and len(extremes.careful):
+        single = engine.intercept_.dtype == np.float32
+        advice = (
+            f"Columns {listed(extremes.careful)} of X {NEED_CARE}: standardise them"
+            f"{', or fit with dtype=float64' if single else ''}."
+        )
     warnings.warn(
         f"{np.count_nonzero(~converged)} of {converged.size} {models} did not converge within "
-        f"max_iter={engine.max_iter} iterations{by_number}: {named}{more}. "
-        "Raise max_iter or tol, or lower C.",
+        f"max_iter={engine.max_iter} iterations{by_number}: {named}{more}. {advice}",
         ConvergenceWarning,
         # Of whoever called the engine's fit.
         stacklevel=3 + (has_wrapped_fit(engine) if fit_is_wrapped is None else fit_is_wrapped),
+    )
+
+
+def tell_extremes(engine: LinearDuels, extremes: Extremes | None) -> None:
+    """Name the columns that cannot matter, in an attribute and in a warning."""
+    engine.__dict__.pop("negligible_columns_", None)
+    if extremes is None or len(extremes.told) == 0:
+        return
+    engine.negligible_columns_ = extremes.told
+    warnings.warn(
+        f"columns {listed(extremes.told)} of X are too small to matter with this C and get "
+        "coefficients of zero: multiply them by a constant if they should matter.",
+        UserWarning,
+        stacklevel=3 + has_wrapped_fit(engine),
     )

@@ -21,6 +21,7 @@ from duelrank.duels._sides import first_labels
 from duelrank.duels.logistic._anchor import Anchor, LastSolution
 from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._batch import Floats
+from duelrank.duels.logistic._certificate import certify
 from duelrank.duels.logistic._checkpoint import Arrays, Checkpoint, fingerprint_of
 from duelrank.duels.logistic._newton import State
 from duelrank.duels.logistic._problems import Problems
@@ -50,6 +51,7 @@ def fit_in_memory(
     threads: Threads,
     start_progress: StartProgress = no_progress,
     begun: Begun | None = None,
+    objective: Objective | None = None,
 ) -> FittedDuels:
     """Fit duels from rows in memory.
 
@@ -65,8 +67,10 @@ def fit_in_memory(
         Is told how many steps there will be.
     begun : Begun, default=None
         Which duels are asked for, and how far they have come; by default all, from the start.
+    objective : Objective, default=None
+        What is minimised; by default what rows and parameters say.
     """
-    objective = Objective.from_rows(rows, settings)
+    objective = Objective.from_rows(rows, settings) if objective is None else objective
     by_rows = None if begun is not None else plan_by_rows(rows, objective, settings)
     fitted = FittedDuels.unsolved(objective.sides, rows.X.shape[1], rows.X.dtype, by_rows)
     if begun is not None:
@@ -79,6 +83,7 @@ def fit_in_memory(
     if unsolved.any():
         assembly = Assembly.of(rows, objective, settings, threads, wanted=unsolved)
         solve_tiles(assembly, checkpoint, Steps.of(start_progress, assembly, checkpoint))
+    certify(rows, objective, settings, threads, fitted, None if begun is None else begun.wanted)
     checkpoint.finish()
     return fitted
 
@@ -151,6 +156,7 @@ def fit_again(
             return assembly.table.rescale(coef.astype(np.float64), intercept.astype(np.float64))
 
         solve_tiles(assembly, checkpoint, steps, start_of)
+    certify(rows, objective, settings, threads, fitted, wanted)
     return fitted
 
 

@@ -19,6 +19,7 @@ FEW_COEFFICIENTS, FEW_ROWS = 24, 2048
 SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
 # A Hessian of d coefficients may leave out curvatures below this share of the d-th largest.
 NEGLIGIBLE = 0.02
+SMALLEST_LIFT = 1e-36  # of a Hessian's diagonal; its inverse is a number yet
 LEAST_CURVATURE = 1e-6  # smallest sum of curvatures to divide by, as a share of the largest so far
 
 
@@ -240,9 +241,12 @@ def _hessian(batches: list[GroupBatch], curvatures: list[Floats], places: Places
 
 
 def _inverse(matrix: Floats) -> Floats:
-    """Invert a Hessian, lifted so far that its inverse is definite in single precision."""
-    lift = 1e-6 * float(np.trace(matrix)) / len(matrix)
-    while True:
+    """Invert a Hessian, lifted so far that its inverse is definite in single precision.
+
+    One of numbers that single precision does not hold has the identity in its place.
+    """
+    lift = max(1e-6 * float(np.trace(matrix)) / len(matrix), SMALLEST_LIFT)
+    while np.isfinite(lift):
         matrix[np.diag_indices_from(matrix)] += lift
         factor, failed = spotrf(matrix, lower=1)
         if not failed:
@@ -250,3 +254,4 @@ def _inverse(matrix: Floats) -> Floats:
             inverse += np.tril(inverse, k=-1).T
             return inverse
         lift *= 10
+    return np.eye(len(matrix), dtype=np.float32)

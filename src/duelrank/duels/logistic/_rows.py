@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duelrank._parameters import check_count, check_dtype, check_positive
-from duelrank.duels._sides import check_rows
+from duelrank.duels._sides import check_magnitude, check_rows
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._columns import Columns
+from duelrank.duels.logistic._extremes import quiet
 
 # Takes the number of steps that there will be, their name, and how many of them were done before.
 # Returns what to call after each step.
@@ -114,12 +115,14 @@ def check_training_rows(
     Rows that weigh nothing are still there.
     """
     dtype = (np.float64, np.float32) if engine.dtype is None else np.dtype(engine.dtype)
-    rows = check_rows(
-        engine, X, feedback, n_classes, sample_weight, accept_sparse="csr", dtype=dtype
-    )
+    with quiet():  # what overflows is refused
+        rows = check_rows(
+            engine, X, feedback, n_classes, sample_weight, accept_sparse="csr", dtype=dtype
+        )
     weights = None if sample_weight is None else rows.weights
     X = rows.X
     if not (isinstance(X, np.ndarray) or X.has_canonical_format):
         X = X.copy()
         X.sum_duplicates()
+    check_magnitude(X)
     return TrainingRows(X, rows.feedback, weights, n_classes)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from duelrank._batches import batches
+from duelrank._threads import one_blas_thread
 from duelrank.blocks import Census
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._rows import TrainingRows
@@ -39,6 +40,7 @@ def strength_for_census(C: Any, census: Census, centre: bool) -> float:
     return LARGE_MARGIN**2 / _positive(square)
 
 
+@one_blas_thread()  # of its means the last bits depend on the threads
 def mean_square(X: Any, weights: Floats | None, centre: bool) -> float:
     """Return the mean squared distance of rows from their mean, or from zero; 1 if it is zero."""
     share = np.full(X.shape[0], 1.0) if weights is None else weights.astype(np.float64)

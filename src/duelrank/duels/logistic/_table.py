@@ -17,10 +17,12 @@ from duelrank._batches import batches
 from duelrank._threads import Threads
 from duelrank.blocks import Census
 from duelrank.duels.logistic._batch import Floats, GroupBatch
+from duelrank.duels.logistic._extremes import Extremes
 from duelrank.duels.logistic._groups import Group
 from duelrank.duels.logistic._rows import TrainingRows
 
 NUMBERS_AT_ONCE = 2**15  # that are scaled in a cache
+SMALLEST_VARIANCE = 1e-8  # inside groups, as a share of that of all rows
 LARGEST_BASIS = 1500  # features up to which an eigenbasis is computed
 
 
@@ -42,6 +44,8 @@ class Scaling:
         Precision of the rows.
     intercept_penalty : float, default=0.0
         Penalty of the intercept of scaled rows.
+    extremes : Extremes, default=None
+        What is not ordinary about the columns; by default nothing.
 
     Attributes
     ----------
@@ -56,20 +60,32 @@ class Scaling:
         fit_intercept: bool,
         dtype: np.dtype[Any],
         intercept_penalty: float = 0.0,
+        extremes: Extremes | None = None,
     ) -> None:
         # Rounded as the rows are, so that scaling is undone exactly.
         self.mean, self.scale = (v.astype(dtype).astype(np.float64) for v in (mean, scale))
         self.fit_intercept = fit_intercept
         self.intercept_penalty = intercept_penalty
-        self.penalty = np.append(1 / self.scale**2, [intercept_penalty] * fit_intercept)
+        self.extremes = Extremes.none(len(scale)) if extremes is None else extremes
+        # Divided by infinity, a column that cannot matter is zero, and so is its coefficient.
+        self.scale[self.extremes.negligible] = np.inf
+        penalty = np.where(self.extremes.negligible, 1, 1 / self.scale**2)
+        self.penalty = np.append(penalty, [intercept_penalty] * fit_intercept)
 
     @classmethod
     def from_rows(
-        cls, X: Any, weights: Floats | None, fit_intercept: bool, intercept_penalty: float = 0.0
+        cls,
+        X: Any,
+        weights: Floats | None,
+        fit_intercept: bool,
+        intercept_penalty: float = 0.0,
+        strength: float = np.inf,
     ) -> Scaling:
-        """Choose the scaling of some rows, weighted or not."""
-        mean, scale = _location_and_scale(X, weights, centre=fit_intercept)
-        return cls(mean, scale, fit_intercept, X.dtype, intercept_penalty)
+        """Choose the scaling of some rows, weighted or not; `strength` is as in `Extremes.of`."""
+        mean, spread = _location_and_spread(X, weights, centre=fit_intercept)
+        extremes = Extremes.of(X, weights, mean, spread, strength)
+        scale = np.where(np.isfinite(spread) & (spread > 0), spread, 1)
+        return cls(mean, scale, fit_intercept, X.dtype, intercept_penalty, extremes)
 
     @classmethod
     def from_census(cls, census: Census, fit_intercept: bool, dtype: np.dtype[Any]) -> Scaling:
@@ -115,9 +131,10 @@ class Scaling:
 
     def rescale(self, coef: Floats, intercept: Floats) -> Floats:
         """Undo `unscale`."""
+        scaled = coef * np.where(self.extremes.negligible, 0, self.scale)
         if not self.fit_intercept:
-            return coef * self.scale
-        return np.column_stack([coef * self.scale, intercept + coef @ self.mean])
+            return scaled
+        return np.column_stack([scaled, intercept + coef @ self.mean])
 
 
 class SideOfProblems(NamedTuple):
@@ -243,9 +260,13 @@ class RowTable:
 
         parts = threads.map(scatter, list(zip(scaled, self.row_weights, strict=True)))
         covariance = np.sum([part for part, _ in parts], axis=0) / sum(w for _, w in parts)
-        variance, basis = eigh(covariance, np.diag(self.penalty[:n_features]))
-        # Features keep a size that single precision can handle: the largest has variance 1.
-        largest = float(variance[-1]) if variance[-1] > 0 else 1.0
+        penalty = self.penalty[:n_features]
+        variance, basis = eigh(covariance, np.diag(penalty))
+        # Features keep a size that single precision can handle: the largest has variance 1. If
+        # rows hardly differ inside their groups, as single rows do, a basis would be of rounding.
+        largest = float(variance[-1])
+        if not largest > SMALLEST_VARIANCE * float(np.max(1 / penalty)):
+            return
         self.basis = basis = basis / np.sqrt(largest)
         self.penalty[:n_features] = 1 / largest
 
@@ -255,8 +276,8 @@ class RowTable:
         threads.map(turn, scaled)
 
 
-def _location_and_scale(X: Any, weights: Floats | None, centre: bool) -> tuple[Floats, Floats]:
-    """Return what to subtract from and divide features by, in double precision."""
+def _location_and_spread(X: Any, weights: Floats | None, centre: bool) -> tuple[Floats, Floats]:
+    """Return what to subtract from and divide features by, 0 for nothing, in double precision."""
     share = np.ones(X.shape[0]) if weights is None else weights
     share = share / share.sum()
     mean = np.zeros(X.shape[1])
@@ -270,8 +291,9 @@ def _location_and_scale(X: Any, weights: Floats | None, centre: bool) -> tuple[F
         # Where the mean dwarfs the deviations, they cancel: look at these columns again.
         for j in np.flatnonzero(variance <= 1e-6 * squares):
             variance[j] = share @ (X[:, j] - mean[j]) ** 2
-            if variance[j] <= 1e-24 * squares[j]:  # a constant column, up to rounding
-                variance[j] = 0
+            if centre and variance[j] <= 1e-12 * squares[j]:  # so does the mean itself
+                away = X[:, j].astype(np.float64) - float(X[0, j])
+                mean[j] = float(X[0, j]) + share @ away
+                variance[j] = share @ (away - share @ away) ** 2
         spread = np.sqrt(variance)
-    spread[~(np.isfinite(spread) & (spread > 0))] = 1
     return mean, spread

@@ -510,7 +510,7 @@ def goes_by_rows(
 def _orders_of_magnitude(X: Any, scaling: Scaling) -> bool:
     """Tell whether the largest column is far larger than most columns."""
     if isinstance(X, np.ndarray):
-        size = scaling.scale
+        size = scaling.scale[np.isfinite(scaling.scale)]
     else:  # where they have entries: rare words are as large as frequent ones
         total = np.bincount(X.indices, np.abs(X.data), minlength=X.shape[1])
         size = total / np.maximum(np.bincount(X.indices, minlength=X.shape[1]), 1)

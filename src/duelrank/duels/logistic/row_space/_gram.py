@@ -29,6 +29,9 @@ class Gram(Protocol):
     def of_duel(self, duel: int) -> Floats:
         """Return the matrix of one duel, (N, N)."""
 
+    def lengths(self) -> Floats:
+        """Return the lengths of all rows, (Q, N): the roots of the diagonals."""
+
     def only(self, duels: NDArray[Any]) -> Gram:
         """Return some of the duels, by number or mask."""
 
@@ -54,6 +57,10 @@ class DuelGrams(NamedTuple):
     def of_duel(self, duel: int) -> Floats:
         """Return the matrix of one duel, (N, N)."""
         return self.matrices[duel]
+
+    def lengths(self) -> Floats:
+        """Return the lengths of all rows, (Q, N): the roots of the diagonals."""
+        return _roots_of_diagonals(self.matrices)
 
     def only(self, duels: NDArray[Any]) -> DuelGrams:
         """Return some of the duels, by number or mask."""
@@ -118,6 +125,12 @@ class GridGrams(NamedTuple):
         cross = self.cross[a, b]
         return np.block([[self.left[a], cross], [cross.T, self.right[b]]])
 
+    def lengths(self) -> Floats:
+        """Return the lengths of all rows, (Q, N): the roots of the diagonals."""
+        n_left, n_right = self.cross.shape[:2]
+        left, right = _roots_of_diagonals(self.left), _roots_of_diagonals(self.right)
+        return np.hstack([np.repeat(left, n_right, axis=0), np.tile(right, (n_left, 1))])
+
     def only(self, duels: NDArray[Any]) -> DuelGrams:
         """Return some of the duels, by number or mask."""
         numbers = np.flatnonzero(duels) if duels.dtype == bool else duels
@@ -126,3 +139,9 @@ class GridGrams(NamedTuple):
     def astype(self, dtype: type) -> GridGrams:
         """Return the same in a precision."""
         return GridGrams(*(part.astype(dtype, copy=False) for part in self))
+
+
+def _roots_of_diagonals(matrices: Floats) -> Floats:
+    diagonals = np.einsum("qnn->qn", matrices)
+    roots: Floats = np.sqrt(np.maximum(diagonals, 0))
+    return roots

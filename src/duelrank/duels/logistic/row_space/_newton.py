@@ -22,8 +22,10 @@ symmetric matrix with Π² = I − h hᵀ / κ, which takes h not quite to zero.
 
 Most of the way is gone with gradients in single precision. The last step or two take them in double
 precision. A problem that conjugate gradients cannot finish, because its features differ by orders
-of magnitude, begins again with factorisations in double precision. The certificate is that of
-`duelrank.duels.logistic._newton`: the relative Newton decrement before the last step.
+of magnitude, begins again with factorisations in double precision. So does one whose rows all but
+cancel in e, as equal rows of both labels do: what is left of G e is then less than the rounding of
+its terms. The certificate is that of `duelrank.duels.logistic._newton`: the relative Newton
+decrement before the last step.
 
 Several models of a duel, which differ in their strengths, share its Gram matrix: arrays are
 (Q, F, N) for Q duels of N rows and F models each. Rows of no strength have coefficients of zero.
@@ -323,6 +325,7 @@ class _Systems:
         self.problems = problems
         dtype = np.float64 if stage.direct else np.float32
         self.gram = problems.gram.astype(dtype) if gram is None else gram
+        self.lengths = self.gram.lengths()[:, np.newaxis]  # (Q, 1, N)
 
     def only(self, duels: NDArray[np.bool_], problems: RowProblems) -> _Systems:
         """Return some of the duels; `problems` are theirs."""
@@ -393,8 +396,10 @@ class _Systems:
             direction = residual + ratio * direction
             along_direction = product + ratio * along_direction
             square = next_square
-        # The Hessian is at least the identity, so what is unsolved is at most the square.
-        return solution, along, square
+        # The Hessian is at least the identity, so what is unsolved is at most the square, and what
+        # rounding hides of it.
+        terms = _dots(np.abs(shifted), np.broadcast_to(self.lengths, shifted.shape))
+        return solution, along, square + float(np.finfo(np.float32).eps) * terms**2
 
     def _factorised(
         self, shifted: Floats, root: Floats, axis: Floats

@@ -28,7 +28,7 @@ POINTS = {
     "matrix": sparse.csr_matrix(FULL),
     "coefficients": FEW_COLUMNS,
 }
-ENGINES = [LogisticDuels(C=10), LogisticDuelsCV(Cs=2, cv=2)]
+ENGINES = [LogisticDuels(C=10), LogisticDuelsCV(Cs=[0.1, 10], cv=2)]
 
 
 @pytest.fixture

@@ -106,6 +106,7 @@ class Stranger(StandardScaler):
     """A type that is neither ours nor scikit-learn's."""
 
 
+@pytest.mark.filterwarnings("ignore::duelrank.storage.ModelTrustWarning")
 def test_what_load_refuses_is_refused(path):
     save(make_pipeline(Stranger(), DuelRanker(random_state=0)).fit(X, Y), path)
     with pytest.raises(UntrustedTypesError):

@@ -33,6 +33,9 @@ pytest.importorskip("skops.io")
 
 from duelrank.storage import ModelFileError, _archive, describe, load, save
 
+# What is not trusted is named when it is loaded.
+pytestmark = pytest.mark.filterwarnings("ignore::duelrank.storage.ModelTrustWarning")
+
 N_ROWS, N_LABELS = 60, 5
 LABELS = np.arange(N_ROWS) % N_LABELS
 RNG = np.random.RandomState(0)

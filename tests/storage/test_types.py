@@ -42,6 +42,9 @@ from duelrank.storage import (  # noqa: E402
     untrusted_types,
 )
 
+# What is not trusted is named when it is loaded.
+pytestmark = pytest.mark.filterwarnings("ignore::duelrank.storage.ModelTrustWarning")
+
 X, Y = load_iris(return_X_y=True)
 RANKS = np.stack([Y + 1, (Y + 1) % 3 + 1, (Y + 2) % 3 + 1], axis=1)
 

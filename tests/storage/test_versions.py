@@ -27,6 +27,9 @@ from duelrank.storage._members import write_members
 from duelrank.storage._names import dictionaries_in
 from duelrank.storage._versions import installed_versions
 
+# What is not trusted is named when it is loaded.
+pytestmark = pytest.mark.filterwarnings("ignore::duelrank.storage.ModelTrustWarning")
+
 X, Y = load_iris(return_X_y=True)
 HERE = installed_versions()
 SCALER = "sklearn.preprocessing._data.StandardScaler"

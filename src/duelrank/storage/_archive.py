@@ -30,6 +30,7 @@ from duelrank.storage._limits import (
 )
 from duelrank.storage._members import SIGNATURE, bytes_compressed, read_members, write_members
 from duelrank.storage._names import current_name, dictionaries_in, public_name, rename
+from duelrank.storage._schema import SchemaError, check_schema
 
 # 1: version 0.1.0, whose files name classes by the modules that define them. 2: by public names.
 # 3: members may be compressed, and many texts are arrays.
@@ -81,6 +82,13 @@ class Archive:
     most_objects: int
     unpacking: Allowance
 
+    def schema(self) -> Any:
+        """Return the schema, with the names that classes have today."""
+        parsed = json.loads(self.members[SCHEMA])
+        if self.description["format"] == 1:
+            rename(parsed, current_name)
+        return parsed
+
 
 def write_archive(
     path: str | os.PathLike[str], skops_file: bytes, description: Any, n_objects: int = 0
@@ -115,6 +123,16 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
     content = Path(path).read_bytes()
     if not content.startswith(SIGNATURE):
         raise ModelFileError(f"{path} is not a duelrank model file{_what_else(content)}.")
+    try:
+        return _read_archive(path, content)
+    except ModelFileError:
+        raise
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        raise ModelFileError(f"{path} is truncated or damaged ({reason}).") from error
+
+
+def _read_archive(path: str | os.PathLike[str], content: bytes) -> Archive:
     size = len(content)
     unpacking = allowed_bytes(size)
     try:
@@ -246,14 +264,16 @@ def _checksum(members: Mapping[str, bytes], description: dict[str, Any]) -> str:
 
 
 def _check_references(path: str | os.PathLike[str], schema: bytes) -> None:
-    """Check that members are read as what they are, and once.
+    """Check that members are read as what they are, and once, and that objects do not multiply.
 
-    Otherwise a small file could fill memory.
+    Otherwise a small file could fill memory, or keep skops busy for years.
     """
     try:
         parsed = json.loads(schema)
+        check_schema(parsed)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path} is damaged: its schema cannot be read.") from error
+        reason = str(error) if isinstance(error, SchemaError) else "its schema cannot be read"
+        raise ModelFileError(f"{path} is damaged: {reason}.") from error
     readers: dict[str, Any] = {}
     for part in dictionaries_in(parsed):
         name = part.get("file")

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.ensemble import BaggingClassifier
 
 from duelrank._pairs import n_pairs
-from duelrank.duels import check_engine
+from duelrank.duels import DuelEngine, check_engine
 from duelrank.rankers import DuelRanker
 from duelrank.shortlists import PlaceIntervals, Shortlister
 from duelrank.storage._sklearn_models import (
@@ -33,6 +32,8 @@ from duelrank.storage._sklearn_models import (
 from duelrank.storage._text_checks import check_columns, check_vectorizer
 
 LEAF = -1
+MOST_FEATURES = np.iinfo(np.int64).max
+FLAGS = ("is_leaf", "is_categorical", "missing_go_to_left")  # of nodes of histogram boosting
 OURS = "duelrank."
 
 
@@ -42,41 +43,38 @@ def check_packed(correct: bool) -> None:
         raise ValueError("its packed arrays do not fit together")
 
 
-def check_model(model: Any) -> None:
-    """Check everything that can be reached from a loaded model."""
-    seen: set[int] = set()
-    waiting = [model]
-    while waiting:
-        thing = waiting.pop()
-        if id(thing) in seen:
-            continue
-        seen.add(id(thing))
-        if sparse.issparse(thing):
-            if hasattr(thing, "check_format"):
-                thing.check_format(full_check=True)
-        elif isinstance(thing, dict):
-            waiting.extend(thing.values())
-        elif hasattr(thing, "__dict__") and not isinstance(thing, type):
-            if isinstance(thing, BaseEstimator):
-                _check_estimator(thing)
-            waiting.extend(vars(thing).values())
-        elif isinstance(thing, (list, tuple, set)):
-            waiting.extend(thing)
-        elif isinstance(thing, np.ndarray) and thing.dtype == object:
-            waiting.extend(thing.ravel().tolist())
+def check_trees(states: list[Any]) -> None:
+    """Check the arrays of decision trees before the trees are built from them."""
+    for state in states:
+        _check_tree_arrays(state)
+    if not states:
+        return
+    sizes = np.array([len(state["nodes"]) for state in states])
+    left, right, feature = (
+        np.concatenate([state["nodes"][name] for state in states])
+        for name in ("left_child", "right_child", "feature")
+    )
+    is_leaf = left == LEAF
+    limits = np.array([state["n_features"] for state in states])
+    _check_nodes(left, right, feature, is_leaf, np.repeat(limits, sizes), sizes)
+    depths = np.array([state["max_depth"] for state in states])
+    _require(
+        bool(np.all((_depths(left, right, is_leaf, sizes) <= depths) & (depths <= sizes))),
+        "the levels of a tree are not counted right",
+    )
 
 
-def check_tree(state: Any) -> None:
-    """Check the arrays of a decision tree before the tree is built from them."""
+def _check_tree_arrays(state: Any) -> None:
+    """Check types and shapes of the arrays of a tree, and that its numbers are numbers."""
     _require(isinstance(state, dict), "a tree has no arrays")
     n_features, n_classes, n_outputs = (
         state.get(name) for name in ("n_features", "n_classes", "n_outputs")
     )
-    nodes, values = state.get("nodes"), state.get("values")
+    nodes, values, depth = (state.get(name) for name in ("nodes", "values", "max_depth"))
     _require(
         isinstance(n_features, int)
         and isinstance(n_outputs, int)
-        and isinstance(n_classes, np.ndarray)
+        and type(n_classes) is np.ndarray
         and n_classes.dtype == np.intp
         and n_classes.shape == (n_outputs,)
         and n_outputs >= 1
@@ -84,42 +82,68 @@ def check_tree(state: Any) -> None:
         "the outputs of a tree are not counted right",
     )
     _require(
-        isinstance(nodes, np.ndarray)
-        and isinstance(values, np.ndarray)
+        type(nodes) is np.ndarray
+        and type(values) is np.ndarray
         and nodes.dtype == NODE_DTYPE
         and nodes.ndim == 1
         and len(nodes) >= 1
         and values.shape == (len(nodes), n_outputs, n_classes.max())
+        and values.dtype == np.float64
+        and bool(np.isfinite(values).all())
         and state.get("node_count") == len(nodes),
         "the nodes of a tree are not counted right",
     )
-    is_leaf = nodes["left_child"] == LEAF
-    _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], is_leaf, n_features)
+    _require(
+        type(depth) is int and 0 <= depth <= len(nodes) and abs(n_features) <= MOST_FEATURES,
+        "the levels of a tree are not counted right",
+    )
+
+
+def _depths(
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    is_leaf: NDArray[np.bool_],
+    sizes: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the depths of trees that passed `_check_nodes`; every step doubles what is known."""
+    starts = np.cumsum(sizes) - sizes
+    parents = np.flatnonzero(~is_leaf)
+    first = np.repeat(starts, sizes)[parents]
+    above = np.arange(len(is_leaf))  # an ancestor of every node; roots have themselves
+    above[left[parents] + first] = above[right[parents] + first] = parents
+    depth = (above != np.arange(len(above))).astype(np.int64)  # how far the ancestor is away
+    while not np.array_equal(further := above[above], above):
+        depth += depth[above]
+        above = further
+    return np.maximum.reduceat(depth, starts)
 
 
 def check_tree_predictor(state: Any) -> None:
     """Check the arrays of a tree of histogram gradient boosting, except for its features."""
     nodes = state.get("nodes")
     _require(
-        isinstance(nodes, np.ndarray)
+        type(nodes) is np.ndarray
         and nodes.dtype == PREDICTOR_RECORD_DTYPE
         and nodes.ndim == 1
-        and len(nodes) >= 1,
+        and len(nodes) >= 1
+        and all((nodes[flag] <= 1).all() for flag in FLAGS)
+        and bool(np.isfinite(nodes["value"]).all()),
         "the nodes of a tree are not counted right",
     )
     for name in ("binned_left_cat_bitsets", "raw_left_cat_bitsets"):
         bitsets = state.get(name)
         _require(
-            isinstance(bitsets, np.ndarray)
+            type(bitsets) is np.ndarray
             and bitsets.dtype == np.uint32
             and bitsets.ndim == 2
             and bitsets.shape[1] == 8
-            and not (nodes["is_categorical"] & (nodes["bitset_idx"] >= len(bitsets))).any(),
+            and not (nodes["bitset_idx"][nodes["is_categorical"] != 0] >= len(bitsets)).any(),
             "the categories of a tree are not counted right",
         )
     is_leaf = nodes["is_leaf"].astype(bool)
     left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
-    _check_nodes(left, right, nodes["feature_idx"], is_leaf, np.iinfo(np.int64).max)
+    sizes = np.array([len(nodes)])
+    _check_nodes(left, right, nodes["feature_idx"], is_leaf, MOST_FEATURES, sizes)
 
 
 def _check_nodes(
@@ -127,25 +151,39 @@ def _check_nodes(
     right: NDArray[np.int64],
     feature: NDArray[np.int64],
     is_leaf: NDArray[np.bool_],
-    n_features: int,
+    n_features: int | NDArray[np.int64],
+    sizes: NDArray[np.int64],
 ) -> None:
-    """Check that children come after their parents, no child twice, and that features exist."""
+    """Check that children come after their parents, no child twice, and that features exist.
+
+    Parameters
+    ----------
+    left, right, feature, is_leaf : ndarrays of shape (n,)
+        The nodes of trees, one after the other. Every tree counts its own nodes from 0.
+    n_features : int or ndarray of shape (n,)
+        How many features there are, for every node.
+    sizes : ndarray of int
+        How many nodes every tree has.
+    """
     parents = np.flatnonzero(~is_leaf)
-    children = np.concatenate([left[parents], right[parents]])
-    after = (left[parents] > parents) & (right[parents] > parents)
+    starts, ends = (np.repeat(place, sizes) for place in (np.cumsum(sizes) - sizes, sizes))
+    own_number = parents - starts[parents]
+    lower, upper = np.minimum(left[parents], right[parents]), np.maximum(left, right)[parents]
     _require(
-        bool(after.all())
-        and not (children >= len(is_leaf)).any()
-        and len(np.unique(children)) == len(children),
+        bool(np.all((lower > own_number) & (upper < ends[parents]))),
         "the nodes of a tree form no tree",
     )
+    children = np.concatenate([left[parents], right[parents]]) + np.tile(starts[parents], 2)
+    _require(not (np.bincount(children) > 1).any(), "the nodes of a tree form no tree")
     used = feature[parents]
+    limit = n_features if isinstance(n_features, int) else n_features[parents]
     _require(
-        not ((used < 0) | (used >= n_features)).any(), "a tree asks for a feature that is not there"
+        not ((used < 0) | (used >= limit)).any(), "a tree asks for a feature that is not there"
     )
 
 
-def _check_estimator(estimator: Any) -> None:
+def check_estimator(estimator: Any) -> None:
+    """Check what is known about an estimator, of whatever type."""
     tree = getattr(estimator, "tree_", None)
     if isinstance(tree, Tree):
         _require(
@@ -168,7 +206,7 @@ def _check_estimator(estimator: Any) -> None:
         )
     _check_ensemble(estimator)
     if hasattr(estimator, "_predictors"):
-        _check_histogram_boosting(estimator)
+        check_histogram_boosting(estimator)
     if isinstance(estimator, DuelRanker) and hasattr(estimator, "duels_"):
         _check_ranker(estimator)
     if isinstance(estimator, Shortlister) and hasattr(estimator, "calibration_scores_"):
@@ -191,7 +229,7 @@ def _check_ensemble(ensemble: Any) -> None:
     members = getattr(ensemble, "estimators_", None)
     if not isinstance(members, (list, np.ndarray)) or not hasattr(ensemble, "n_features_in_"):
         return
-    listed = members.ravel().tolist() if isinstance(members, np.ndarray) else members
+    listed = members.ravel().tolist() if type(members) is np.ndarray else members
     trees = [member for member in listed if hasattr(member, "tree_")]
     expected = {ensemble.n_features_in_}
     if isinstance(ensemble, BaggingClassifier):
@@ -237,13 +275,14 @@ def _check_support_vectors(machine: Any) -> None:
 
 def _is_full(coefficients: Any) -> bool:
     """Tell whether a matrix has all its values in memory, as libsvm assumes."""
-    if isinstance(coefficients, np.ndarray):
+    if type(coefficients) is np.ndarray:
         return True
     n_rows, n_columns = coefficients.shape
     return bool(len(coefficients.data) == coefficients.nnz == n_rows * n_columns)
 
 
-def _check_histogram_boosting(boosting: Any) -> None:
+def check_histogram_boosting(boosting: Any) -> None:
+    """Check that the trees of a histogram gradient boosting ask for features that are there."""
     is_categorical = np.asarray(boosting._bin_mapper.is_categorical_, dtype=bool)
     _require(
         is_categorical.shape == (boosting.n_features_in_,),
@@ -263,12 +302,13 @@ def _check_ranker(ranker: DuelRanker) -> None:
     """Check that the labels and their order fit together, and let the engine check itself."""
     classes, order, engine = ranker.classes_, ranker.label_order_, ranker.duels_
     n_classes = len(classes)
+    _require(isinstance(engine, DuelEngine), "a ranker has no engine")
     _require(
-        isinstance(classes, np.ndarray)
+        type(classes) is np.ndarray
         and classes.ndim == 1
         and n_classes >= 2
         and len(set(classes.tolist())) == n_classes
-        and isinstance(order, np.ndarray)
+        and type(order) is np.ndarray
         and np.array_equal(np.sort(order), np.arange(n_classes)),
         "the labels are not counted right",
     )
@@ -290,8 +330,8 @@ def _check_shortlister(lists: Shortlister) -> None:
 
 def _are_same_labels(labels: Any, others: Any) -> bool:
     return (
-        isinstance(labels, np.ndarray)
-        and isinstance(others, np.ndarray)
+        type(labels) is np.ndarray
+        and type(others) is np.ndarray
         and labels.tolist() == others.tolist()
     )
 

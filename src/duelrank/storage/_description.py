@@ -49,6 +49,9 @@ class ModelDescription:
     profile : dict or None
         What the training rows looked like, if that was saved: `duelrank.drift.Profile.from_dict`
         reads and checks it.
+    trust : list of str or None
+        Names of the types that `load` must be told to trust, as the file says; None if there are
+        none, and in files of older versions. `untrusted_types` looks itself.
     """
 
     labels: list[Any]
@@ -64,6 +67,7 @@ class ModelDescription:
     training_data: dict[str, int] | None = None
     shortlists: dict[str, Any] | None = None
     profile: dict[str, Any] | None = None
+    trust: list[str] | None = None
 
     @property
     def learned_from_lists(self) -> bool:
@@ -142,6 +146,8 @@ def parse_description(
             and all(isinstance(kind, str | None) for kind in known.columns.values())
             and (known.shortlists is None or _are_shortlists(known.shortlists))
             and isinstance(known.profile, dict | None)
+            and isinstance(known.trust, list | None)
+            and all(isinstance(name, str) for name in known.trust or ())
         )
     except KeyError as error:
         raise ModelFileError(f"{path} is damaged: its description lacks {error}.") from error

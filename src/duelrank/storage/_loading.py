@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from duelrank.storage._archive import read_archive, skops_file
+from duelrank.storage._archive import read_archive
 from duelrank.storage._description import ModelDescription, parse_description
 from duelrank.storage._versions import warn_of_versions
 
@@ -14,16 +14,20 @@ from duelrank.storage._versions import warn_of_versions
 def load(path: str | os.PathLike[str], trusted: Iterable[str] | None = None) -> Any:
     """Load a model that was saved with `save`.
 
-    Nothing in the file is executed. Types that are neither ours nor scikit-learn's nor numpy's are
-    refused, and so is a file that was truncated or altered.
+    Nothing in the file is executed. A file that was truncated or altered is refused. So are types
+    whose contents duelrank cannot check completely, also of scikit-learn, unless you trust them by
+    name. `n_jobs` is None in everything that is loaded: the file does not decide how many processes
+    work here.
 
     Parameters
     ----------
     path : path
         The model file.
     trusted : iterable of str, default=None
-        Full names of more types to trust, such as ``"mypackage.MyTransformer"``. Their code runs
-        on what the file holds: name them only if you know where the file comes from.
+        Full names of more types to trust, such as ``"mypackage.MyTransformer"`` or
+        ``"sklearn.svm._classes.SVC"``; `untrusted_types` lists those of a file. Their code runs on
+        what the file holds, and wrong numbers in it can crash the process: name them only if you
+        know where the file comes from.
 
     Returns
     -------
@@ -77,11 +81,9 @@ def _load(
 ) -> tuple[Any, ModelDescription]:
     archive = read_archive(path)
     known = parse_description(path, archive.description)
-    content, most_objects = skops_file(path, archive), archive.most_objects
-    del archive  # it takes as much memory as the content
     # Importing this takes a second. A file that is no model file has been refused before.
     from duelrank.storage._skops import build
 
-    model = build(path, content, trusted, most_objects, known.versions)
+    model = build(path, archive, trusted, known.versions)
     warn_of_versions(path, known.versions, stacklevel=3)  # the caller of `load`
     return model, known

@@ -121,7 +121,9 @@ def _place(member: zipfile.ZipInfo, content: bytes) -> slice:
         start = begin + LOCAL_HEADER.size + sum(lengths)
         if signature == SIGNATURE and start + member.compress_size <= len(content):
             return slice(start, start + member.compress_size)
-    raise ValueError(f"holds {member.filename!r} in a place where it is not")
+    raise ValueError(
+        f"holds {member.filename!r} in a place where it is not: it is damaged or was altered"
+    )
 
 
 def _check_overlaps(members: list[zipfile.ZipInfo], places: list[slice]) -> None:
@@ -143,7 +145,10 @@ def _unpack(member: zipfile.ZipInfo, stored: memoryview) -> bytes:
             raise ValueError(f"is truncated or damaged ({member.filename}: {error})") from error
         complete = unpacking.eof and not unpacking.unused_data
     if len(content) != member.file_size or not complete:
-        raise ValueError(f"holds {member.filename!r}, which has another size than it claims")
+        raise ValueError(
+            f"holds {member.filename!r}, which has another size than it claims: it is damaged or "
+            "was altered"
+        )
     if zlib.crc32(content) != member.CRC:
         raise ValueError(f"is truncated or damaged ({member.filename} has another checksum)")
     return content

@@ -30,14 +30,22 @@ OLD_NAMES = {
 }
 
 
+# Before version 1.8, scikit-learn's losses name a module that can be found only if it is loaded.
+LOSS_NAMES = {"_loss.CyHalfBinomialLoss": "sklearn._loss._loss.CyHalfBinomialLoss"}
+
+
 def public_name(name: str) -> str:
     """Return the name under which users find a class or function of ours; other names stay.
+
+    The loss of scikit-learn's boosting gets the name of the module that holds it.
 
     Parameters
     ----------
     name : str
         Where it is defined, in a module that is imported.
     """
+    if name in LOSS_NAMES:
+        return LOSS_NAMES[name]
     module, _, own_name = name.rpartition(".")
     room = ".".join(module.split(".")[:2])
     defined = getattr(sys.modules.get(module), own_name, None)

@@ -32,7 +32,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import BallTree, KDTree
 from sklearn.utils import Bunch
 
-from duelrank.storage._checks import check_packed, check_tree, check_tree_predictor
+from duelrank.storage._checks import check_packed, check_tree_predictor, check_trees
 from duelrank.storage._limits import MOST_OBJECTS, Allowance
 from duelrank.storage._names import dictionaries_in
 from duelrank.storage._sklearn_models import Tree, TreePredictor
@@ -90,7 +90,7 @@ def _unpack(column: Any, length: int, allowance: Allowance) -> list[Any]:
 def _is_vector(values: Any, length: int, dtype: Any = None) -> bool:
     """Tell whether this is a vector of that length, of numbers or text."""
     return (
-        isinstance(values, np.ndarray)
+        type(values) is np.ndarray
         and values.shape == (length,)
         and values.dtype != object
         and (dtype is None or values.dtype == dtype)
@@ -121,7 +121,9 @@ def _pack_same(objects: list[Any]) -> Column | None:
 
 
 def _unpack_same(column: Column, length: int, allowance: Allowance) -> list[Any]:
-    return [column["value"]] * length
+    value = column["value"]
+    check_packed(value is None or type(value) in (bool, int, float, str))
+    return [value] * length
 
 
 def _pack_numbers(objects: list[Any]) -> Column | None:
@@ -188,7 +190,7 @@ def _end_to_end(vectors: list[NDArray[Any]]) -> NDArray[Any]:
 
 def _unpack_arrays(column: Column, length: int, allowance: Allowance) -> list[Any]:
     shapes, order = column["shapes"], column["order"]
-    check_packed(isinstance(shapes, np.ndarray) and shapes.dtype == np.int64 and shapes.ndim == 2)
+    check_packed(type(shapes) is np.ndarray and shapes.dtype == np.int64 and shapes.ndim == 2)
     check_packed(len(shapes) == length and shapes.shape[1] >= 1)
     check_packed(order in ("C", "F") and bool((shapes >= 0).all()))
     sizes = np.prod(shapes, axis=1)
@@ -331,7 +333,9 @@ def _unpack_estimators(column: Column, length: int, allowance: Allowance) -> lis
     estimators = []
     for attributes in _unpack_dicts(column, length, allowance):
         estimator = _bare(prototype)
-        vars(estimator).update(defaults | _with_twins(_with_neighbour_tree(attributes)))
+        if type(prototype).__module__.startswith("sklearn.neighbors."):
+            attributes = _with_neighbour_tree(attributes)
+        vars(estimator).update(defaults | _with_twins(attributes))
         estimators.append(estimator)
     return estimators
 
@@ -414,8 +418,9 @@ def _pack_trees(objects: list[Any]) -> Column | None:
 
 def _unpack_trees(column: Column, length: int, allowance: Allowance) -> list[Any]:
     trees = []
-    for state in _unpack(column["states"], length, allowance):
-        check_tree(state)
+    states = _unpack(column["states"], length, allowance)
+    check_trees(states)
+    for state in states:
         tree = Tree(*(state.pop(name) for name in TREE_ARGUMENTS))
         tree.__setstate__(state)
         trees.append(tree)
@@ -441,7 +446,7 @@ def _pack_mixed(objects: list[Any]) -> Column | None:
     """Objects of a few forms, such as texts and a NaN: those of each form together."""
     numbers: dict[Any, int] = {}
     forms = np.array([numbers.setdefault(_form(o), len(numbers)) for o in objects])
-    pays = len(numbers) < len(objects) or all(isinstance(o, np.ndarray) for o in objects)
+    pays = len(numbers) < len(objects) or all(type(o) is np.ndarray for o in objects)
     if not 1 < len(numbers) <= SHORT_LIST or not pays:
         return None
     items = {

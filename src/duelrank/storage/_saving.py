@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sklearn.compose import ColumnTransformer
@@ -20,6 +22,10 @@ from duelrank.storage._description import ModelDescription
 from duelrank.storage._shortlists import describe_shortlists
 from duelrank.storage._skops import dump, ranker_inside
 from duelrank.storage._training_data import training_data, without_training_rows
+
+
+class ModelTrustWarning(UserWarning):
+    """A model was saved that can be loaded only by those who trust some of its types by name."""
 
 
 def save(
@@ -62,6 +68,11 @@ def save(
         What the training rows looked like, for ``duelrank check`` and the report. It holds no rows,
         but quantiles, the smallest and the largest numbers, and frequent categories.
 
+    Warns
+    -----
+    ModelTrustWarning
+        If the model holds types that `load` must be told to trust; the message names them.
+
     Examples
     --------
     >>> from pathlib import Path
@@ -89,7 +100,7 @@ def save(
         model = without_training_rows(model)
     ranker = ranker_inside(model)
     kinds = _columns(model, columns or {})
-    content, n_objects = dump(model)
+    content, n_objects, untrusted = dump(model)
     facts = dict(facts or {})
     if not (target is None or isinstance(target, str)):
         # The field `target` holds one name, as in files of older versions. All names are a fact.
@@ -111,8 +122,17 @@ def save(
         training_data=training_data(model, profile),
         shortlists=describe_shortlists(model),
         profile=None if profile is None else profile.to_dict(),
+        trust=untrusted or None,
     )
     write_archive(path, content, asdict(description), n_objects)
+    if untrusted:
+        warnings.warn(
+            f"to load {Path(path).name}, trust what duelrank cannot check: "
+            f"load({str(path)!r}, trusted={untrusted!r}). A hostile file with these types can "
+            "crash the process.",
+            ModelTrustWarning,
+            stacklevel=2,
+        )
 
 
 def _columns(model: Any, given: Mapping[str, str]) -> dict[str, str | None]:

@@ -94,17 +94,26 @@ def columns_taken(step: Any) -> int | None:
     return getattr(step, "n_features_in_", None)
 
 
-def columns_made(step: Any) -> int | None:
+def columns_made(step: Any, known: dict[int, int | None] | None = None) -> int | None:
     """Return how many columns a fitted step makes; None if only its transform could tell.
 
     Parameters
     ----------
     step : estimator or str
         The step; "drop" makes none. A vectorizer is checked before it is asked.
+    known : dict of int to int, default=None
+        Steps that were asked before, by their ids: a file may have one step in many places.
     """
+    known = {} if known is None else known
+    if id(step) not in known:
+        known[id(step)] = _columns_made(step, known)
+    return known[id(step)]
+
+
+def _columns_made(step: Any, known: dict[int, int | None]) -> int | None:
     check_vectorizer(step)
     if isinstance(step, FrozenEstimator):
-        return columns_made(step.estimator)
+        return columns_made(step.estimator, known)
     if isinstance(step, (CountVectorizer, DictVectorizer)):
         return len(step.vocabulary_) if hasattr(step, "vocabulary_") else None
     if isinstance(step, (HashingVectorizer, FeatureHasher)):
@@ -114,13 +123,13 @@ def columns_made(step: Any) -> int | None:
     if isinstance(step, VectorFeatures) and "mean_" in vars(step):
         return len(step.mean_)
     if isinstance(step, FeatureUnion):
-        made = [columns_made(part) for _, part in step.transformer_list]
+        made = [columns_made(part, known) for _, part in step.transformer_list]
         return None if None in made else sum(n for n in made if n is not None)
     if isinstance(step, ColumnTransformer):
         return _check_places(step) if hasattr(step, "transformers_") else None
     if isinstance(step, Pipeline):
         last = [part for _, part in step.steps if not _passes_on(part)][-1:]
-        return columns_made(last[0]) if last else None
+        return columns_made(last[0], known) if last else None
     if isinstance(step, OneToOneFeatureMixin):
         return columns_taken(step)
     return 0 if isinstance(step, str) and step == "drop" else None
@@ -176,7 +185,7 @@ def _is_integer(number: Any) -> bool:
 
 def _check_frequencies(idf: Any, n_columns: int | None) -> None:
     _require(
-        isinstance(idf, np.ndarray)
+        type(idf) is np.ndarray
         and idf.dtype.kind == "f"
         and idf.ndim == 1
         and n_columns in (None, len(idf))

@@ -31,8 +31,8 @@ def encode_texts(texts: list[str]) -> Arrays | None:
 def decode_texts(arrays: Arrays, n_texts: int) -> list[str]:
     """Turn arrays into texts, after checking that there are so many and that they fit."""
     utf8, lengths = arrays["utf8"], arrays["lengths"]
-    check_packed(isinstance(utf8, np.ndarray) and utf8.ndim == 1 and utf8.dtype == np.uint8)
-    check_packed(isinstance(lengths, np.ndarray) and lengths.shape == (n_texts,))
+    check_packed(type(utf8) is np.ndarray and utf8.ndim == 1 and utf8.dtype == np.uint8)
+    check_packed(type(lengths) is np.ndarray and lengths.shape == (n_texts,))
     check_packed(lengths.dtype.kind == "u")
     content, texts, begin = utf8.tobytes(), [], 0
     # In Python's integers, which do not overflow.

@@ -1,0 +1,62 @@
+"""The arrays of a file, before numpy makes them.
+
+An array says in its header what it holds. Elements of no bytes, such as ``V0``, could be claimed by
+the billion in a file of a few bytes, and records are raw memory. So elements are numbers, truth
+values, texts or dates, or nodes of trees, and an array has as many bytes as its header says.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from typing import IO, Any
+
+import numpy as np
+
+from duelrank.storage._sklearn_models import NODE_DTYPE, PREDICTOR_RECORD_DTYPE
+
+# Kinds of arrays: truth, integers, floats, texts, dates. Records and raw bytes are not among them.
+KINDS = "biufUSMm"
+NODES = (NODE_DTYPE, PREDICTOR_RECORD_DTYPE)
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def check_arrays(content: bytes) -> None:
+    """Check the headers of all arrays in a skops file that is not compressed.
+
+    Parameters
+    ----------
+    content : bytes
+        The file; parts of sparse matrices in it are not compressed either.
+
+    Raises
+    ------
+    ValueError
+        If an array is none, or holds what no model does.
+    """
+    _check_members(io.BytesIO(content))
+
+
+def _check_members(archive: IO[bytes]) -> None:
+    with zipfile.ZipFile(archive) as members:
+        for member in members.infolist():
+            with members.open(member) as stream:
+                if member.filename.endswith(".npy"):
+                    _check_array(stream, member.file_size)
+                elif member.filename.endswith(".npz"):
+                    _check_members(stream)
+
+
+def _check_array(stream: IO[bytes], n_bytes: int) -> None:
+    version: Any = np.lib.format.read_magic(stream)
+    if version not in HEADERS:
+        raise ValueError("an array in it has a header that is not known")
+    shape, _, dtype = HEADERS[version](stream)
+    if not ((dtype.kind in KINDS and dtype.itemsize) or dtype in NODES):
+        raise ValueError("an array in it holds neither numbers nor texts")
+    if math.prod(shape) * dtype.itemsize != n_bytes - stream.tell():
+        raise ValueError("an array in it has other bytes than it claims")

@@ -1,7 +1,8 @@
-"""Fit and rank rows that are several times larger than the memory of all workers together.
+"""Fit and rank rows that are larger than the memory of all workers together.
 
-Run as a program, so that the memory of its processes is theirs alone: it prints the peak of each of
-them, the limit that workers have, and the size of the data, in bytes, as JSON.
+Run as a program, with a folder and how many times larger they shall be, so that the memory of its
+processes is theirs alone: it prints the peak of each of them, the limit that workers have, and the
+size of the data, in bytes, as JSON.
 """
 
 import json
@@ -18,16 +19,16 @@ from duelrank.blocks import RowBlocks, write_rankings
 
 N_FEATURES, N_CLASSES, ROWS_PER_BLOCK = 128, 3, 16_000
 LIMIT = 400 * 2**20
-DATA = 3 * 2 * LIMIT  # two workers
+N_WORKERS = 2
 CENTRES = np.random.default_rng(1).normal(0, 0.1, (N_CLASSES, N_FEATURES)).astype(np.float32)
 
 
-def write_data(folder: Path) -> tuple[Path, Path]:
+def write_data(folder: Path, n_bytes: float) -> tuple[Path, Path]:
     """Write points and labels block by block; a label's points lie around its own centre."""
     rng = np.random.default_rng(0)
     X, y = folder / "X.bin", folder / "y.bin"
     with X.open("wb") as points, y.open("wb") as labels:
-        while points.tell() < DATA:
+        while points.tell() < n_bytes:
             codes = rng.integers(0, N_CLASSES, ROWS_PER_BLOCK)
             rows = rng.standard_normal((ROWS_PER_BLOCK, N_FEATURES), dtype=np.float32)
             rows += CENTRES[codes]
@@ -42,15 +43,15 @@ def peak() -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, times: float) -> None:
     """Fit, rank, and print what it took."""
-    points, labels = write_data(folder)
+    points, labels = write_data(folder, times * N_WORKERS * LIMIT)
     n_rows = labels.stat().st_size // 8
     X = np.memmap(points, dtype=np.float32, mode="r", shape=(n_rows, N_FEATURES))
     y = np.memmap(labels, dtype=np.int64, mode="r")
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=":0"
+            n_workers=N_WORKERS, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -80,4 +81,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), float(sys.argv[2]))

@@ -13,8 +13,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # Two test processes share the cores; a BLAS pool in each would only make them wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 
-.PHONY: help setup demo test coverage test-slow test-lowest check lint types doctest docs format bench \
-	bench-label-ranking reproduce reproduce-full clean
+.PHONY: help setup demo test coverage test-slow test-lowest check lint types doctest docs format bench bench-keep \
+	bench-label-ranking fuzz reproduce reproduce-full clean
 
 help:
 	@echo "make demo         duels and baselines on the digits data: a table, and output/demo.png"
@@ -23,8 +23,9 @@ help:
 	@echo "make test-slow    the tests that take minutes"
 	@echo "make test-lowest  the tests with the lowest supported versions"
 	@echo "make docs         build the pages, the gallery included, into output/docs/html"
-	@echo "make bench        measurements against peers"
+	@echo "make bench        measurements against peers, and a page: output/benchmarks/benchmarks.md"
 	@echo "make bench-label-ranking  the field of label ranking on 28 sets: hours, can be stopped"
+	@echo "make fuzz         strange files, tables and numbers for minutes; SEED=1 CASES=10000 or MINUTES=60"
 	@echo "make reproduce    the paper's figures and tables, from seeds"
 	@echo "make format       let ruff rewrite what it can"
 
@@ -85,8 +86,21 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# A run is added to those in output/benchmarks; the page has the range of every ratio over all of them.
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+# The runs in output/benchmarks become benchmarks/results.json and results.md, and README's table.
+bench-keep: $(READY)
+	$(BIN)/python benchmarks/run.py --keep --readme
+
+# Minutes by default. Every case is determined by its kind, the seed and a number; finds go to
+# output/fuzz, with the command that runs them again.
+SEED ?= 0
+JOBS ?= 2
+fuzz: $(READY)
+	$(BIN)/python -m fuzz $(KINDS) --seed $(SEED) --jobs $(JOBS) \
+		$(if $(CASES),--cases $(CASES)) $(if $(MINUTES),--minutes $(MINUTES))
 
 # All of these can be stopped and go on where they stopped.
 bench-label-ranking: $(READY)

@@ -35,6 +35,7 @@ from bench_text import banking
 from duelrank import AnchoredDuels, DuelRanker, LogisticDuels, predict_top
 from duelrank.datasets import load_images, load_text
 from duelrank.rankings import ranks_from_choices, ranks_from_pairs, ranks_from_sets
+from side_by_side import figure, record, report, run_parts, skipped
 
 FOLDER = Path(os.environ.get("DUELRANK_DATA", ".")) / "text"
 
@@ -52,8 +53,27 @@ def show(name: str, seconds: float, rank_seconds: float, hits: list[float], more
     )
 
 
+def record_fits(part: str, fits: dict[str, tuple[float, list[float]]], peer: str = "") -> None:
+    """Record seconds and hits of all fits of a part, next to those of a peer if it has one."""
+    shares = {name: " / ".join(f"{hit:.3f}" for hit in hits) for name, (_, hits) in fits.items()}
+    for name, (seconds, _) in fits.items():
+        if name != peer:
+            record(
+                f"anchored/{part}/{name}".replace(",", "").replace('"', "").replace(" ", "-"),
+                f"{part}: fit of {name}, hits {shares[name]}",
+                seconds,
+                peer=peer,
+                theirs=fits[peer][0] if peer else None,
+                note=f"hits {shares[peer]}" if peer else "",
+            )
+
+
+def peak_gigabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
 def peak() -> str:
-    return f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GB"
+    return f"peak {peak_gigabytes():.1f} GB"
 
 
 def text() -> None:
@@ -66,6 +86,7 @@ def text() -> None:
         'duels that share nothing, C="scale"': DuelRanker(LogisticDuels(C="scale")),
         "multinomial LogisticRegression, C=10": LogisticRegression(C=10, max_iter=1000),
     }
+    fits = {}
     for name, model in models.items():
         if isinstance(model, DuelRanker):
             model.set_params(random_state=0)
@@ -73,6 +94,8 @@ def text() -> None:
         top, ranking = timed(lambda: predict_top(model, X_test, 5))
         hits = [float((top[:, :k] == y_test[:, None]).any(axis=1).mean()) for k in (1, 3, 5)]
         show(name, seconds, ranking, hits, peak())
+        fits[name] = seconds, hits
+    record_fits("text", fits, peer=list(models)[-1])
 
 
 def titles() -> tuple[sparse.csr_matrix, list[list[str]], sparse.csr_matrix, list[list[str]], list]:
@@ -125,8 +148,12 @@ def occupations() -> None:
     if "--all" in sys.argv:
         models["LinearSVC, C=0.5"] = on_pairs(LinearSVC(C=0.5))
         models["LinearSVC, C=0.1"] = on_pairs(LinearSVC(C=0.1))
+    fits = {}
     for name, fit in models.items():
         model, seconds = timed(fit)
+        if not fits:  # later ones cannot tell their own peak
+            question = f"occupations: peak memory of the fit of {name}"
+            figure(question, peak_gigabytes(), "GB", key="occupations/memory")
         top, ranking = timed(lambda: predict_top(model, X_test, 11))
         per_pair = [
             sum(len(set(first[:k]) & set(right)) for first, right in zip(top.tolist(), truth))
@@ -148,6 +175,11 @@ def occupations() -> None:
         shares = " / ".join(f"{hit:.3f}" for hit in any_of)
         more = f"any of a title's: {shares}; related among the ten others: {np.mean(agree):.3f}"
         show(name, seconds, ranking, per_pair, f"{more}; {peak()}")
+        fits[name] = seconds, per_pair
+    first, _, peer = list(fits)[:3]
+    question = f"fit of {len(classes):,} occupations, {first}"
+    report(question, fits.pop(first)[0], fits[peer][0], peer, key="occupations/fit")
+    record_fits("occupations", fits, peer)
 
 
 def words() -> tuple[sparse.csr_matrix, np.ndarray, sparse.csr_matrix, np.ndarray]:
@@ -193,6 +225,7 @@ def choices() -> None:
     classes = np.unique(y)
     for kind, ranks in kinds_of_choices(X, y).items():
         print(kind)
+        fits = {}
         for name, engine in {
             "anchored duels, scores alone, C=20": AnchoredDuels(20, rivals=0),
             "anchored duels, C=20, C_own=0.1": AnchoredDuels(20, 0.1, 10),
@@ -205,6 +238,8 @@ def choices() -> None:
             top, ranking = timed(lambda: ranker.predict_top(X_test, 5))
             hits = [float((top[:, :k] == y_test[:, None]).any(axis=1).mean()) for k in (1, 3, 5)]
             show(name, seconds, ranking, hits)
+            fits[name] = seconds, hits
+        record_fits(f"choices, {kind}", fits)
 
 
 def digits() -> None:
@@ -213,6 +248,7 @@ def digits() -> None:
     X, X_test = (part.reshape(len(part), -1).astype(np.float64) for part in (X, X_test))
     pca = PCA(0.95, svd_solver="full", random_state=0).fit(X)
     X, X_test = pca.transform(X), pca.transform(X_test)
+    fits = {}
     for name, engine in {
         "anchored duels, C=1e-8, C_own=1e-4": AnchoredDuels(1e-8, 1e-4),
         "anchored duels, C=1e-6, C_own=1e-4": AnchoredDuels(1e-6, 1e-4),
@@ -225,17 +261,25 @@ def digits() -> None:
         top, ranking = timed(lambda: ranker.predict_top(X_test, 5))
         hits = [float((top[:, :k] == y_test[:, None]).any(axis=1).mean()) for k in (1, 3, 5)]
         show(name, seconds, ranking, hits, f"wrong: {round(len(y_test) * (1 - hits[0]))}")
+        fits[name] = seconds, hits
+    record_fits("digits", fits)
 
 
 PARTS = {"text": text, "occupations": occupations, "choices": choices, "digits": digits}
 
 
-def main(names: list[str] | None = None) -> None:
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    for name in names or PARTS:
-        print(f"\n{name}", flush=True)
-        PARTS[name]()
+def main() -> None:
+    """Run every part in a process of its own, because peak memory is that of a process."""
+    asked = [name for name in sys.argv[1:] if name in PARTS]
+    if "DUELRANK_DATA" not in os.environ:
+        skipped("all parts", "set DUELRANK_DATA to a folder with text/banking77_train.csv etc.")
+    elif len(asked) != 1:
+        run_parts(__file__, asked or PARTS)
+    else:
+        print(f"\n{asked[0]}", flush=True)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        PARTS[asked[0]]()
 
 
 if __name__ == "__main__":
-    main([name for name in sys.argv[1:] if name in PARTS])
+    main()

@@ -45,7 +45,7 @@ from duelrank.duels.logistic._passes import (
 from duelrank.duels.logistic._problems import ProblemsInMemory
 from duelrank.duels.logistic._rows import Settings, TrainingRows
 from duelrank.duels.logistic._table import RowTable
-from side_by_side import best_of
+from side_by_side import best_of, record
 
 SETTINGS = Settings(1.0, True, None, 1e-8, 100, 512)
 BASE = {"rows": 400_000, "features": 32, "labels": 10, "rows_per_block": 20_000}
@@ -219,9 +219,24 @@ def measure() -> list[dict[str, float]]:
         measured.append({**case, **seconds})
         overheads = ", ".join(f"{k} {v / seconds['held']:.1f}x" for k, v in seconds.items())
         print(f"{case}: in memory {seconds['held']:.3f} s; {overheads}", flush=True)
+        if case == BASE:
+            record_base(seconds)
     for cluster in clusters.values():
         cluster.close()
     return measured
+
+
+def record_base(seconds: dict[str, float]) -> None:
+    """Record the base case: how much longer passes over blocks take than those in memory."""
+    names = {"here": "one process", "1 workers": "one worker", "2 workers": "two workers"}
+    for key, name in names.items():
+        record(
+            f"blocks/{name.replace(' ', '-')}",
+            f"a pass over {BASE['rows']:,} rows in blocks, {name}",
+            seconds[key],
+            peer="the solver in memory",
+            theirs=seconds["held"],
+        )
 
 
 def fit_model(measured: list[dict[str, float]]) -> dict[str, float]:

@@ -24,6 +24,7 @@ from duelrank import DuelRanker, LogisticDuels, predict_ranks
 from duelrank.datasets import load_text
 from duelrank.plotting import ReliabilityDisplay
 from duelrank.rankings import codes_from_labels
+from side_by_side import skipped
 
 SMALLEST = 1e-15  # probabilities below count as this one in the log loss
 
@@ -38,6 +39,8 @@ def main() -> None:
         duels = DuelRanker(LogisticDuels(C="scale"), random_state=0)
         words = make_pipeline(TfidfVectorizer(sublinear_tf=True), duels)
         _compare("BANKING77, logistic duels on words", words, texts, labels)
+    else:
+        skipped("BANKING77", "set DUELRANK_DATA to a folder with text/banking77_train.csv")
 
 
 def _compare(title: str, model: Any, X: Any, y: Any) -> None:

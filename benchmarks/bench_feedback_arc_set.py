@@ -56,6 +56,7 @@ def main() -> None:
         ours,
         theirs * n_rows / n_peer,
         f"scipy milp per row (timed on {n_peer} rows)",
+        key="feedback-arc-set",
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
-from side_by_side import best_of
+from side_by_side import best_of, record
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -85,6 +85,8 @@ def main() -> None:
             )
         seconds, megabytes, limit = np.array(measured).T
         slope = np.polyfit(np.log(values[-3:]), np.log(seconds[-3:]), 1)[0]
+        question = f"seconds of a fit grow with the {name}, from {values[-3]:,} to {values[-1]:,}"
+        record(f"growth/{name}", question, slope, "(exponent)")
         time_axes, memory_axes = axes[:, column]
         time_axes.loglog(values, seconds, "o-", label="fit")
         time_axes.loglog(values, limit, "s--", label="its products at the GEMM rate")

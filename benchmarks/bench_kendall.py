@@ -21,6 +21,7 @@ def main() -> None:
             ours,
             theirs * n_rows / n_peer,
             f"scipy.stats.kendalltau (timed on {n_peer} rows)",
+            key=f"kendall/{n_classes}-labels",
         )
 
 

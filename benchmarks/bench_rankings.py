@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from duelrank import LogisticDuels
 from duelrank.feedback import outcomes
 from duelrank.posteriors import sample_plackett_luce
-from side_by_side import best_of, report
+from side_by_side import best_of, figure, report
 
 
 def rankings(n_rows: int, n_classes: int, n_features: int, seed: int = 0):
@@ -33,15 +33,21 @@ def main() -> None:
             ours, duels = best_of(lambda: LogisticDuels().fit(X, feedback, 10))
             assert duels.converged_.all()
             theirs, _ = best_of(lambda: one_by_one(X, feedback), 2)
-            report(f"20,000 {name} of 10 labels, 30 features", ours, theirs, "newton-cholesky")
+            report(
+                f"20,000 {name} of 10 labels, 30 features",
+                ours,
+                theirs,
+                "LogisticRegression per duel, newton-cholesky",
+                key=f"rankings/{name.replace(' ', '-')}",
+            )
     for n_classes in (10, 20, 40):
         X, ranks = rankings(5_000, n_classes, 30)
         full, _ = best_of(lambda: LogisticDuels().fit(X, ranks, n_classes), 2)
         top = np.where(ranks <= 3, ranks, 4)
         lists, _ = best_of(lambda: LogisticDuels().fit(X, top, n_classes), 2)
-        print(
-            f"5,000 rows, {n_classes} labels: full rankings {full:.2f} s, top-3 lists {lists:.2f} s"
-        )
+        about, key = f"5,000 rows, {n_classes} labels", f"rankings/{n_classes}-labels"
+        figure(f"{about}, full rankings", full, "s", key=f"{key}/full-rankings")
+        figure(f"{about}, top-3 lists", lists, "s", key=f"{key}/top-3-lists")
 
 
 if __name__ == "__main__":

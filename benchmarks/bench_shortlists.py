@@ -12,6 +12,8 @@ MAPIE is needed: ``pip install mapie``.
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +28,7 @@ from duelrank import AnchoredDuels, DuelRanker, LogisticDuels
 from duelrank.datasets import load_images, load_text
 from duelrank.preprocessing import TextFeatures
 from duelrank.shortlists import Shortlister, measure_shortlists
+from side_by_side import skipped
 
 COVERAGES = (0.9, 0.95)
 SPLITS = 20
@@ -149,6 +152,10 @@ def _figures(mask: Mask, codes: np.ndarray) -> tuple[float, float, float, float]
 
 
 def main() -> None:
+    if importlib.util.find_spec("mapie") is None:
+        return skipped("all lists", "pip install mapie")
+    if "DUELRANK_DATA" not in os.environ:
+        return skipped("all lists", "set DUELRANK_DATA to a folder with mnist, text etc.")
     sets = {
         "MNIST": lambda: images("mnist"),
         "Fashion-MNIST": lambda: images("fashion-mnist"),

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 from duelrank import AnchoredDuels, DuelRanker, LogisticDuels, pairs, predict_order
 from duelrank._batches import batches
 from duelrank._pairs import n_pairs
-from side_by_side import best_of
+from side_by_side import best_of, record, skipped
 
 BATCHES = (1, 32, 1024)
 SECONDS = 0.5  # of runs, of which the best one counts
@@ -133,7 +133,9 @@ def run_in_session(session: Any, X: np.ndarray) -> Any:
     return session.run(None, {"X": X.astype(np.float32)})
 
 
-def show(title: str, rows_of: Callable[[int], Any], calls: dict[str, Call], peer: str) -> None:
+def show(
+    title: str, rows_of: Callable[[int], Any], calls: dict[str, Call], peer: str, key: str
+) -> None:
     """Print the microseconds of every call for all batches, as multiples of the peer's too."""
     print(f"{title}\n{'':34}" + "".join(f"{f'{n:,} rows':>20}" for n in BATCHES), flush=True)
     table = {
@@ -146,6 +148,15 @@ def show(title: str, rows_of: Callable[[int], Any], calls: dict[str, Call], peer
             for own, other in zip(times, table[peer], strict=True)
         )
         print(f"  {name:32}" + "".join(cells), flush=True)
+        if name != peer and "product" not in name and "LogisticRegression" not in name:
+            for n, own, other in zip(BATCHES, times, table[peer], strict=True):
+                record(
+                    f"single-rows/{key}/{name.replace(' ', '-')}/{n}",
+                    f"{title}, {name}, {n:,} row{'s'[: n > 1]}",
+                    1e-6 * own,
+                    peer=peer,
+                    theirs=1e-6 * other,
+                )
 
 
 PEER = "LogisticRegression.predict_proba"
@@ -175,7 +186,8 @@ def dense() -> None:
             calls.update(in_onnxruntime(ranker, peer))
             X = np.random.default_rng(1).normal(size=(max(BATCHES), n_features))
             title = f"{n_classes:,} labels, {n_features} features ({coef.nbytes / 1e6:,.0f} MB)"
-            show(title, lambda n, X=X: X[:n], calls, PEER)
+            key = f"dense/{n_classes}-labels/{n_features}-features"
+            show(title, lambda n, X=X: X[:n], calls, PEER, key)
 
 
 def anchored() -> None:
@@ -189,7 +201,8 @@ def anchored() -> None:
             PEER: peer.predict_proba,
         }
         X = np.random.default_rng(1).normal(size=(max(BATCHES), 64))
-        show(f"{n_classes:,} labels, anchored duels", lambda n, X=X: X[:n], calls, PEER)
+        title, key = f"{n_classes:,} labels, anchored duels", f"anchored/{n_classes}-labels"
+        show(title, lambda n, X=X: X[:n], calls, PEER, key)
 
 
 def text() -> None:
@@ -205,7 +218,8 @@ def text() -> None:
         **methods(ranker),
         PEER: peer.predict_proba,
     }
-    show("77 labels, TF-IDF of BANKING77, kept training rows", lambda n: X_test[:n], calls, PEER)
+    title = "77 labels, TF-IDF of BANKING77, kept training rows"
+    show(title, lambda n: X_test[:n], calls, PEER, "text")
 
 
 def wrapped() -> None:
@@ -244,7 +258,7 @@ def main() -> None:
     with threadpool_limits(1):
         for name in (by_itself and sys.argv[1:]) or PARTS:
             if name == "text" and "DUELRANK_DATA" not in os.environ:
-                print("text: skipped, set DUELRANK_DATA to a folder with text/banking77_train.csv")
+                skipped("text", "set DUELRANK_DATA to a folder with text/banking77_train.csv")
                 continue
             print(f"{name}: microseconds per call (and as multiples of the peer's)", flush=True)
             PARTS[name]()

@@ -31,6 +31,7 @@ def main() -> None:
             ours,
             theirs,
             "DecisionTreeClassifier(max_depth=1) per pair",
+            key=f"stumps/{n_classes}-labels",
         )
 
 

@@ -29,7 +29,7 @@ from sklearn.svm import LinearSVC
 
 from duelrank import DuelRanker, LogisticDuels, LogisticDuelsCV, predict_ranks
 from duelrank.datasets import load_text
-from side_by_side import best_of, report
+from side_by_side import best_of, figure, report, run_parts, skipped
 
 BASE = {"rows": 100, "labels": 40, "columns": 20_000}
 GRID = {
@@ -79,30 +79,31 @@ def text() -> None:
     assert ranker.duels_.converged_.all()
     rank_ours, ranks = best_of(lambda: ranker.predict_ranks(X_test))
     top_ours, _ = best_of(lambda: ranker.predict_top(X_test, 5))
-    print(f"peak memory of fits and rankings with duelrank: {peak_gigabytes():.2f} GB")
-    accuracies = top_k(ranks, ranker.classes_, y_test)
-    print(f"top-1 / 3 / 5: {accuracies}; the first five of 3,080 rows {top_ours:.3f} s")
+    figure("peak memory of fits and rankings", peak_gigabytes(), "GB", key="text/memory")
+    print(f"top-1 / 3 / 5: {top_k(ranks, ranker.classes_, y_test)}")
 
     peer = OneVsOneClassifier(LogisticRegression(C=10, solver="liblinear"))
     theirs, peer = best_of(lambda: peer.fit(X, y), 2)
-    report("fit, 2,926 duels", ours, theirs, "OneVsOne, liblinear")
+    fit = "fit of BANKING77, 2,926 duels"
+    report(fit, ours, theirs, "OneVsOne, liblinear", key="text/fit/one-vs-one")
     theirs, _ = best_of(lambda: peer.decision_function(X_test))
-    report("ranking 3,080 rows", rank_ours, theirs, "OneVsOne's decision_function")
-    for name, other in [
-        ("multinomial LogisticRegression", LogisticRegression(C=10)),
-        ("LinearSVC", LinearSVC()),
+    name = "OneVsOne's decision_function"
+    report("ranking 3,080 texts", rank_ours, theirs, name, key="text/rank")
+    report("the first five labels of 3,080 texts", top_ours, theirs, name, key="text/top-5")
+    for name, key, other in [
+        ("multinomial LogisticRegression", "multinomial", LogisticRegression(C=10)),
+        ("LinearSVC", "linear-svc", LinearSVC()),
     ]:
         theirs, other = best_of(lambda: other.fit(X, y), 2)
-        report("fit", ours, theirs, name)
         accuracies = top_k(predict_ranks(other, X_test), other.classes_, y_test)
-        print(f"  {name} top-1 / 3 / 5: {accuracies}")
-    for name, engine in [
-        ('C="scale"', LogisticDuels("scale")),
-        ("10 C's, 5 folds, by log loss", LogisticDuelsCV(scoring="neg_log_loss")),
+        report(fit, ours, theirs, name, key=f"text/fit/{key}", note=f"top-1 / 3 / 5 {accuracies}")
+    for name, key, engine in [
+        ('C="scale"', "scale", LogisticDuels("scale")),
+        ("10 C's, 5 folds, by log loss", "cv", LogisticDuelsCV(scoring="neg_log_loss")),
     ]:
         seconds, chosen = best_of(lambda: DuelRanker(engine, random_state=0).fit(X, y), 1)
-        accuracies = top_k(chosen.predict_ranks(X_test), chosen.classes_, y_test)
-        print(f"{name}: {seconds:.1f} s, top-1 / 3 / 5: {accuracies}")
+        note = f"top-1 / 3 / 5 {top_k(chosen.predict_ranks(X_test), chosen.classes_, y_test)}"
+        figure(f"{fit}, {name}", seconds, "s", key=f"text/fit/{key}", note=note)
 
 
 def embeddings() -> None:
@@ -114,9 +115,10 @@ def embeddings() -> None:
     rank_ours, ranks = best_of(lambda: ranker.predict_ranks(X_test))
     print(f"768 dense columns: top-1 / 3 / 5: {top_k(ranks, ranker.classes_, y_test)}")
     theirs, peer = best_of(lambda: OneVsOneClassifier(LogisticRegression(C=10)).fit(X, y), 1)
-    report("fit, dense", ours, theirs, "OneVsOne, default solver")
+    report("fit, dense", ours, theirs, "OneVsOne, default solver", key="embeddings/fit")
     theirs, _ = best_of(lambda: peer.decision_function(X_test), 2)
-    report("ranking, dense", rank_ours, theirs, "OneVsOne's decision_function")
+    name = "OneVsOne's decision_function"
+    report("ranking, dense", rank_ours, theirs, name, key="embeddings/rank")
 
 
 def single_rows() -> None:
@@ -136,11 +138,15 @@ def single_rows() -> None:
             ours, _ = best_of(lambda: ranker.predict_ranks(row), 200)
             top, _ = best_of(lambda: ranker.predict_top(row, 5), 200)
             theirs, _ = best_of(lambda: peer.predict_proba(row), 200)
-            print(
-                f"one {kind} row, {n_labels} labels: the ranking {1e3 * ours:.2f} ms, the first "
-                f"five {1e3 * top:.2f} ms, LogisticRegression's predict_proba "
-                f"{1e3 * theirs:.2f} ms: {ours / theirs:.1f} times as long"
-            )
+            name = "LogisticRegression.predict_proba"
+            for what, key, seconds in (("ranking", "rank", ours), ("first five", "top-5", top)):
+                report(
+                    f"one {kind} row, {n_labels} labels, {what}",
+                    seconds,
+                    theirs,
+                    name,
+                    key=f"text/one-row/{kind}/{n_labels}-labels/{key}",
+                )
 
 
 MEASURE = """
@@ -210,10 +216,9 @@ def main() -> None:
     by_itself = Path(sys.argv[0]).name == Path(__file__).name
     asked = sys.argv[1:] if by_itself else []
     if len(asked) != 1:
-        for part in asked or PARTS:
-            subprocess.run([sys.executable, __file__, part], check=True)
+        run_parts(__file__, asked or PARTS)
     elif "DUELRANK_DATA" not in os.environ and asked != ["growth"]:
-        print(f"{asked[0]}: skipped, set DUELRANK_DATA to a folder with text/banking77_train.csv")
+        skipped(asked[0], "set DUELRANK_DATA to a folder with text/banking77_train.csv")
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -82,7 +82,13 @@ def updates(name: str, make_rows: Callable[[], Rows]) -> None:
         "drop a label": (updated, lambda ranker: ranker.drop_labels([7])),
     }
     for what, (ranker, change) in changes.items():
-        report(f"  {what}", time_of(ranker, change), refit, "refit")
+        report(
+            f"  {name}: {what}",
+            time_of(ranker, change),
+            refit,
+            "a fit of all rows",
+            key=f"updates/{name}/{what.replace(' ', '-')}",
+        )
 
 
 def without_rows() -> None:

@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from duelrank.datasets import load_images
+from side_by_side import skipped
 
 
 def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return training and test rows and labels; leave if there is no data."""
     if "DUELRANK_DATA" not in os.environ:
-        print("skipped: set DUELRANK_DATA to a folder with mnist/train-images-idx3-ubyte.gz etc.")
+        skipped("MNIST", "set DUELRANK_DATA to a folder with mnist/train-images-idx3-ubyte.gz etc.")
         sys.exit(0)
     X, y, X_test, y_test = load_images("mnist")
     pca = PCA(0.95, svd_solver="covariance_eigh").fit(X.astype(np.float64))

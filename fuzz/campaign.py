@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.cases import Case, Kind, random_of
-from fuzz.workers import FORK, MOST_CASES, Answer, Worker
+from fuzz.workers import FORK, MOST_CASES, PATIENCE, Answer, Worker, end_process, start_process
 
 FOLDER = Path("output") / "fuzz"
 MOST_ALIKE = 3  # finds of one signature that are written down
@@ -90,9 +90,8 @@ def materials_of(kind: Kind) -> Iterator[Any]:
     folder = Path(tempfile.mkdtemp(prefix="fuzz-materials-"))
     try:
         process = FORK.Process(target=kind.make_materials, args=(folder,))
-        process.start()
-        process.join()
-        if process.exitcode:
+        start_process(process)
+        if not end_process(process, PATIENCE) or process.exitcode:
             raise RuntimeError(f"the materials of {kind.name} could not be made")
         yield kind.read_materials(folder)
     finally:

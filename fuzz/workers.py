@@ -24,6 +24,7 @@ FORK = multiprocessing.get_context("fork")
 LARGEST_FILE = 2**28
 MOST_CASES = 1000  # of one worker, so that no case depends on too many others
 LONGEST_REPORT = 20_000
+PATIENCE = 600.0  # seconds that a process may take before its first case
 
 _open_here: list[Connection] = []  # the parent's ends of all pipes
 
@@ -69,8 +70,11 @@ class Worker:
             args=(kind, seed, materials, theirs, self.folder),
         )
         _open_here.append(self.connection)
-        self.process.start()
+        start_process(self.process)
         theirs.close()
+        if not self.connection.poll(PATIENCE):
+            self.close()
+            raise RuntimeError("a worker does not start")
         self.connection.recv()  # it is ready: only cases count for their time
         self.number: int | None = None
         self.started = 0.0
@@ -118,10 +122,7 @@ class Worker:
         """End the process, which has no case, and remove what it wrote."""
         _open_here.remove(self.connection)
         self.connection.close()
-        self.process.join(5)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
+        end_process(self.process, 5)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _died(self) -> Answer:
@@ -148,6 +149,29 @@ class Worker:
         return f"{Path(path).name}:{rest.rpartition(' in ')[2]}"
 
 
+def end_process(process: Any, seconds: float) -> bool:
+    """Wait for a process, and kill it if that takes too long; tell whether it ended by itself."""
+    process.join(seconds)
+    if not process.is_alive():
+        return True
+    process.kill()
+    process.join()
+    return False
+
+
+def start_process(process: Any) -> None:
+    """Fork a process that never collects what the parent has left.
+
+    Finalizers may wait for threads that are not in the child, such as those of a Dask cluster.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        process.start()
+    finally:
+        gc.unfreeze()
+
+
 def _serve(
     kind: Kind,
     seed: int,
@@ -166,8 +190,6 @@ def _serve(
     faulthandler.register(signal.SIGUSR1, log, all_threads=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     _limit(kind)
-    gc.collect()
-    gc.freeze()
     connection.send(None)
     while True:
         try:

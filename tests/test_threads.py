@@ -1,6 +1,8 @@
 """Threads of BLAS are given back, and results do not depend on them."""
 
+import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -57,14 +59,17 @@ def in_thread(step, *args):
 
 
 def in_child(step):
-    """Tell whether a function returns something true in a child of a fork."""
+    """Tell whether a function returns something true in a child of a fork, within a minute."""
+    gc.freeze()  # finalizers may wait for threads that are not in the child
     child = os.fork()
     if child == 0:
+        signal.alarm(60)
         code = 1
         try:
             code = 0 if step() else 1
         finally:
             os._exit(code)
+    gc.unfreeze()
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

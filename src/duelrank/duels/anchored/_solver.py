@@ -12,7 +12,8 @@ Along a direction scores change linearly, so that a line search needs no product
 same preconditioner, the diagonal of the Hessian. It does not know that a number added to the scores
 of all labels changes no loss, so directions are made to sum to zero over labels that are compared.
 The certificate is that of the logistic problems, the relative Newton decrement: what the next step
-would gain, as a share of the objective.
+would gain, as a share of the objective. What conjugate gradients have not solved of this step
+counts as gained, by a bound.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from duelrank.duels.anchored._points import Points
 
 Floats = NDArray[Any]
 
+TINY = float(np.finfo(np.float64).tiny)
 NUMBERS_AT_ONCE = 2**18  # of scores, or of coefficients, that are handled together
 # Newton steps begin where the preconditioned squared gradient is this share of the objective. For a
 # tolerance that is not small they pay no more, and only the last one is: it is the certificate.
@@ -41,6 +43,9 @@ FLAT, MOST_STEPS = 0.2, 8
 # Conjugate gradients inside a Newton step end at this share of the first residual, where what is
 # unsolved is this share of the tolerance, or after so many iterations.
 FORCING, UNSOLVED, MOST_INNER = 0.1, 0.5, 30
+# So many coefficients have a bound of what is unsolved; it would double the time of larger fits,
+# and these have an estimate.
+MOST_BOUNDED = 2**20
 
 
 class Solution(NamedTuple):
@@ -159,6 +164,14 @@ class ScoreProblem:
         self.threads.map(invert, self.blocks)
         return diagonal
 
+    def least_curvature(self, inverse: Floats) -> float:
+        """Return the least that a Hessian can be in units of its diagonal: that of the penalty."""
+
+        def least(block: slice) -> float:
+            return float((self.penalty[block] * inverse[block]).min())
+
+        return min(self.threads.map(least, self.blocks))
+
     def over_blocks(self, step: Callable[[slice], tuple[float, ...]]) -> Floats:
         """Call a function for blocks of coefficients, and sum what it returns.
 
@@ -236,7 +249,7 @@ class _Place:
         problem = self.problem
         if step is None:
             curved = problem.dot_of_rows(along, problem.curved(self.states, along))
-            step = -way.slope / max(curved + way.quadratic, np.finfo(np.float64).tiny)
+            step = -way.slope / max(curved + way.quadratic, TINY)
         start, taken = self.scores, step
         # Steps before and behind the minimum, with their slopes.
         before, behind = (0.0, way.slope), None
@@ -362,13 +375,15 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
         return _dot(mine, direction[block]), _dot(coef[block], of_penalty)
 
     square, of_penalty = problem.over_blocks(begin)
-    value = max(at.loss + 0.5 * of_penalty, np.finfo(np.float64).tiny)
-    enough = max(FORCING**2 * square, UNSOLVED * tol * value)
+    value = max(at.loss + 0.5 * of_penalty, TINY)
+    unsolved = Unsolved(problem.least_curvature(inverse) if coef.size <= MOST_BOUNDED else None)
+    rough = FORCING**2 * square
     change, along = np.zeros_like(coef), np.zeros_like(at.scores)
     image = np.empty_like(coef)
     slope = 0.0  # of the objective along the change: directions are conjugate
     for _ in range(MOST_INNER):
-        if square <= enough:
+        is_last = 0.5 * abs(slope) <= tol * value  # if no more than this can be gained
+        if unsolved.bound(square) <= UNSOLVED * tol * value or (square <= rough and not is_last):
             break
         of_rows = problem.scores(direction)
         image = problem.adjoint(problem.curved(at.states, of_rows), image)
@@ -377,7 +392,7 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
             image[block] += penalty[block] * direction[block]
             return (_dot(direction[block], image[block]),)
 
-        length = square / max(problem.over_blocks(add_penalty)[0], np.finfo(np.float64).tiny)
+        length = square / max(problem.over_blocks(add_penalty)[0], TINY)
         slope -= length * square
 
         def go(block: slice, image: Floats = image, length: float = length) -> tuple[float, ...]:
@@ -387,6 +402,7 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
             return (_dot(mine, inverse[block] * mine),)
 
         last_square, square = square, problem.over_blocks(go)[0]
+        unsolved.step(length, square / last_square)
         along += along.dtype.type(length) * of_rows
 
         def turn(block: slice, ratio: float = square / last_square) -> tuple[float, ...]:
@@ -402,13 +418,41 @@ def _newton_step(problem: ScoreProblem, at: _Place, tol: float) -> tuple[float, 
         of_penalty = penalty[block] * change[block]
         return _dot(coef[block], of_penalty), _dot(change[block], of_penalty)
 
-    decrement = float(0.5 * (abs(slope) + square) / value)
+    decrement = float(0.5 * (abs(slope) + unsolved.bound(square)) / value)
     if slope == 0:  # nothing is left to be gained
         return decrement, False
     linear, quadratic = problem.over_blocks(measure)
     taken = at.move(_Direction(change, slope, linear, quadratic), along, 1.0)
     after = at.loss + 0.5 * (of_penalty + 2 * taken * linear + taken**2 * quadratic)
     return decrement, bool(after < value)
+
+
+class Unsolved:
+    """What conjugate gradients leave unsolved: a bound of rᵀH⁻¹r for their residual r.
+
+    This is Gauss and Radau's quadrature, by the recurrence of Meurant and Tichý (On computing
+    quadrature-based bounds for the A-norm of the error in conjugate gradients, 2013). It is a bound
+    if no eigenvalue of the preconditioned matrix is below the given one, up to rounding.
+
+    Parameters
+    ----------
+    least : float or None
+        No eigenvalue is less. None for an estimate instead of a bound, with eigenvalues about one:
+        conjugate gradients are done earlier then.
+    """
+
+    def __init__(self, least: float | None) -> None:
+        self.least, self.weight = least, 1.0 if least is None else 1 / max(least, TINY)
+
+    def bound(self, square: float) -> float:
+        """Return the bound, for the preconditioned square of the residual."""
+        return self.weight * square
+
+    def step(self, length: float, ratio: float) -> None:
+        """Learn the length of a step, and by which ratio it has changed the square."""
+        if self.least is not None:
+            beyond = max(self.weight - length, 0.0)
+            self.weight = beyond / max(self.least * beyond + ratio, TINY)
 
 
 def _dot(a: Floats, b: Floats) -> float:

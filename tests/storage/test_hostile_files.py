@@ -362,6 +362,17 @@ def test_the_file_does_not_decide_how_many_processes_work(path):
     assert load(path).duels_.forest_.n_jobs is None
 
 
+def test_the_file_does_not_decide_what_is_printed(path, capfd):
+    model = DuelRanker(ForestDuels(3), random_state=0).fit(X, Y)
+    model.verbose, model.duels_.forest_.verbose = True, 10
+    save(model, path)
+    same = load(path)
+    assert same.verbose is same.duels_.forest_.verbose is False
+    capfd.readouterr()
+    same.predict(X)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_methods_of_ours_cannot_be_hidden(path):
     model = DuelRanker(StumpDuels(), random_state=0).fit(X, Y)
     model.duels_.margins = "hidden"

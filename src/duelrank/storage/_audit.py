@@ -48,8 +48,8 @@ RANDOM = (np.random.RandomState, np.random.Generator)
 # Where a random generator is in its table of numbers, which it follows without looking.
 PLACES = {"MT19937": ("pos", 624), "Philox": ("buffer_pos", 4)}
 WITHOUT_TABLE = ("PCG64", "PCG64DXSM", "SFC64")
-# Parameters that ask for threads or processes. Whoever loads a model decides about these.
-JOBS = "n_jobs"
+# Whoever loads a model decides how many processes work for it, and whether it tells what it does.
+OF_THE_CALLER = {"n_jobs": None, "verbose": False}
 _KNOWN: dict[type, Audited] = {**AUDITED, **HELPERS, **OURS}
 
 
@@ -99,8 +99,8 @@ def audit(model: Any, trusted: Collection[str] = ()) -> None:
             waiting += [(part, in_trusted) for part in parts]
 
 
-def forget_jobs(model: Any) -> None:
-    """Set `n_jobs` to None wherever it is in a model that was audited."""
+def reset_for_caller(model: Any) -> None:
+    """Set `n_jobs` to None and `verbose` to False wherever they are in a model that was audited."""
     seen: set[int] = set()
     waiting = [model]
     while waiting:
@@ -115,8 +115,9 @@ def forget_jobs(model: Any) -> None:
         elif isinstance(thing, np.ndarray):
             waiting += thing.ravel().tolist() if thing.dtype == object else []
         elif hasattr(thing, "__dict__") and not isinstance(thing, type):
-            if isinstance(thing, BaseEstimator) and JOBS in vars(thing):
-                vars(thing)[JOBS] = None
+            if isinstance(thing, BaseEstimator):
+                set_here = OF_THE_CALLER.keys() & vars(thing).keys()
+                vars(thing).update({name: OF_THE_CALLER[name] for name in set_here})
             waiting += vars(thing).values()
 
 

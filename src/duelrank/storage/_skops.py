@@ -16,7 +16,7 @@ from duelrank.rankers import DuelRanker
 from duelrank.shortlists import PlaceIntervals, Shortlister
 from duelrank.storage._archive import Archive, ModelFileError, UntrustedTypesError, skops_file
 from duelrank.storage._arrays import check_arrays
-from duelrank.storage._audit import AuditError, audit, forget_jobs
+from duelrank.storage._audit import AuditError, audit, reset_for_caller
 from duelrank.storage._packing import n_items, pack, unpack
 from duelrank.storage._types import (
     OTHER_NAMES,
@@ -112,7 +112,7 @@ def build(
                 (model,) = unpack(column, most=archive.most_objects)
                 audit(model, told)
                 ranker_inside(model)
-                forget_jobs(model)
+                reset_for_caller(model)
                 return model
     except Exception as error:
         reason = first_line(error)

@@ -25,6 +25,7 @@ Result = TypeVar("Result")
 # Margins of a batch, and problems whose vectors are handled together: what a cache holds.
 BATCH_SIZE = 2**18
 LARGEST_BATCHED = BATCH_SIZE // 8  # a group with more margins stays alone
+LARGEST_COPIED = 2**17  # so does a group with more numbers in its rows: they would be copied
 PROBLEMS_AT_ONCE = 1024
 
 
@@ -216,6 +217,7 @@ def _is_alike(group: GroupBatch, other: GroupBatch) -> bool:
         and group.row_sides is None
         and other.row_sides is None
         and n_problems * group.n_rows <= LARGEST_BATCHED
+        and group.single.size <= LARGEST_COPIED
         and n_problems <= 1.25 * other.problems.shape[1]
         and 0.8 * other.n_rows <= group.n_rows <= 1.25 * other.n_rows
     )

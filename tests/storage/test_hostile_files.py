@@ -534,6 +534,17 @@ def test_functions_get_no_arrays_to_write_to(function, path):
         load(path)
 
 
+@pytest.mark.parametrize("function", [kendall_tau, partial(kendall_tau, ranks_pred=[1, 2])])
+@pytest.mark.parametrize("name", ["func", "inverse_func"])
+def test_functions_of_rankings_get_no_points(name, function, path):
+    step = FunctionTransformer(check_inverse=False)
+    model = make_pipeline(step, simple_model())
+    setattr(step, name, function)
+    save(model, path)
+    with pytest.raises(ModelFileError, match="FunctionTransformer"):
+        load(path)
+
+
 @pytest.mark.parametrize("step", [np.signbit, [np.signbit], 3.0], ids=["ufunc", "list", "number"])
 def test_steps_of_pipelines_are_estimators(step, path):
     model = make_pipeline(StandardScaler(), simple_model())

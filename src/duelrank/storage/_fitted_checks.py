@@ -15,6 +15,7 @@ import numpy as np
 from sklearn import compose, impute, preprocessing
 from sklearn.utils.validation import check_array
 
+from duelrank import losses
 from duelrank.storage._checks import check_histogram_boosting
 from duelrank.storage._sklearn_models import BinMapper, CalibratedClassifier, HalfBinomialLoss, Tree
 from duelrank.storage._text_checks import check_vectorizer
@@ -351,13 +352,23 @@ def checks_arrays(function: Any) -> bool:
 
 
 def function_fits(model: Any) -> bool:
-    """Check that functions of numpy get the points alone, and no array to write to."""
+    """Check that functions of numpy get the points alone, and no array to write to.
+
+    What our scorers measure is no function of points.
+    """
     pairs = (model.func, model.kw_args), (model.inverse_func, model.inv_kw_args)
     return all(
         not isinstance(function, type)
+        and getattr(_without_arguments(function), "__module__", None) != losses.__name__
         and (inspect.isfunction(function) or more is None or (type(more) is dict and not more))
         for function, more in pairs
     )
+
+
+def _without_arguments(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
 
 
 def search_fits(model: Any) -> bool:

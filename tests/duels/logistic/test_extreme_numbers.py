@@ -263,6 +263,33 @@ def test_rows_that_are_all_the_same_leave_it_to_the_intercept() -> None:
     assert_at_minimum(sparse.csr_array(X), codes, C=1e3)
 
 
+@pytest.mark.parametrize("spread", [0.0, 1e-3])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_rounding_of_kept_coefficients_is_told(fit_intercept: bool, spread: float) -> None:
+    """Coefficients of wide rows in single precision, where those of both labels all but cancel."""
+    rng = np.random.default_rng(0)
+    centre = 40 * rng.standard_normal(40)
+    X = (centre + spread * rng.standard_normal((60, 40))).astype(np.float32)
+    codes = np.repeat([0, 1, 2], [17, 21, 22])
+    engine = LogisticDuels(class_weight="balanced", fit_intercept=fit_intercept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        engine.fit(X, codes, 3)
+    rows, sides = X[:38].astype(np.float64), np.where(codes[:38] == 1, 1, -1)
+    weights = 38 / (2 * np.array([17, 21]))[codes[:38]]
+
+    def value(coef: Any, intercept: Any) -> float:
+        margins = sides * (rows @ coef.astype(np.float64) + intercept)
+        return float(weights @ np.logaddexp(0, -margins) + 0.5 * coef @ coef)
+
+    best = LogisticDuels(class_weight="balanced", fit_intercept=fit_intercept)
+    best.fit(rows, codes[:38], 2)
+    assert best.converged_.all()
+    least = value(best.coef_[0], best.intercept_[0])
+    own = value(engine.coef_[0], engine.intercept_[0])
+    assert own <= least * (1 + 1e-9 + 1.01 * engine.decrement_[0])
+
+
 def test_an_outlier_does_not_hide_what_is_left_to_gain() -> None:
     """Its curvature at the start, in a preconditioner, says that its column hardly matters."""
     rng = np.random.default_rng(133)

@@ -30,9 +30,7 @@ NEGLIGIBLE_GAIN = 1e-12  # of all columns that cannot matter, as a share of the 
 LARGEST_RATIO, LARGEST_OFFSET, LARGEST_OFFSET_SINGLE = 1e6, 1e5, 1e2
 LARGEST_WEIGHT_RATIO = 1e6
 SMALLEST_CURVATURE, LARGEST_CURVATURE = 1e-5, 1e14
-# Coefficients of rows in single precision: those of rows that contradict each other cancel. The
-# squares of all columns count.
-LARGEST_CURVATURE_SINGLE, LARGEST_CURVATURE_WIDE = 1e8, 1e6
+LARGEST_CURVATURE_SINGLE = 1e8  # of rows in single precision; the squares of all columns count
 # Single precision squares gradients, which are about as large as the strengths of all rows.
 SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-12, 1e15
 HIDDEN = 1e-3  # typical deviation in a column, as a share of its scale
@@ -122,9 +120,7 @@ class Extremes(NamedTuple):
         everywhere = not SMALLEST_CURVATURE <= curvature <= LARGEST_CURVATURE
         everywhere |= not SMALLEST_STRENGTH <= strength <= LARGEST_STRENGTH
         if X.dtype == np.float32:
-            is_wide = X.shape[0] <= X.shape[1]  # coefficients of rows cancel
-            most = LARGEST_CURVATURE_WIDE if is_wide else LARGEST_CURVATURE_SINGLE
-            everywhere |= strength * float(sizes @ sizes) > most
+            everywhere |= strength * float(sizes @ sizes) > LARGEST_CURVATURE_SINGLE
         # A constant column has products between rows in which those of all others are lost.
         everywhere |= bool(np.abs(mean).max() > offset * sizes.max())
         if weights is not None and len(weights):

@@ -138,14 +138,16 @@ class KeptDuels(NamedTuple):
         shape = len(first), self.rows.shape[1]
         if not self.has_rows:
             return self.coef
-        coef = np.zeros(shape, dtype=self.row_coef.dtype, order="C" if self.dense else "F")
+        # In double precision, because the rows of the two labels may all but cancel.
+        coef = np.zeros(shape, order="C" if self.dense else "F")
         for label in range(self.n_classes):
             mine = slice(self.row_ends[label], self.row_ends[label + 1])
-            part = (self.rows[self.row_numbers[mine]].T @ self.row_coef[mine]).T
+            rows = self.rows[self.row_numbers[mine]].astype(np.float64, copy=False)
+            part = (rows.T @ self.row_coef[mine].astype(np.float64, copy=False)).T
             coef[second == label] += part[:label]
             coef[first == label] -= part[label + 1 :]
         coef[self.coef_duels] = self.coef
-        return coef
+        return coef.astype(self.row_coef.dtype, copy=False)
 
     def coef_of_duels(self, duels: NDArray[np.intp]) -> Floats:
         """Return the coefficients of some duels and all features, (m, n_features)."""
@@ -158,21 +160,22 @@ class KeptDuels(NamedTuple):
 
     def column_coef_of_duels(self, duels: NDArray[np.intp]) -> Floats:
         """Return the coefficients of some duels and the columns that are left, (m, d)."""
-        coef = np.zeros((len(duels), self.rows.shape[1]), dtype=self.row_coef.dtype)
+        coef = np.zeros((len(duels), self.rows.shape[1]))
         first, second = labels_of_duels(duels, self.n_classes)
         is_kept = np.zeros(n_pairs(self.n_classes), dtype=bool)
         is_kept[self.coef_duels] = True
         by_rows = ~is_kept[duels]
         for label in np.union1d(first[by_rows], second[by_rows]).tolist():
             mine = slice(self.row_ends[label], self.row_ends[label + 1])
-            rows, row_coef = self.rows[self.row_numbers[mine]], self.row_coef[mine]
+            rows = self.rows[self.row_numbers[mine]].astype(np.float64, copy=False)
+            row_coef = self.row_coef[mine].astype(np.float64, copy=False)
             for side, other, sign in ((second, first, 1), (first, second, -1)):
                 which = np.flatnonzero(by_rows & (side == label))
                 if len(which):
                     coef[which] += sign * (rows.T @ row_coef[:, other[which]]).T
         places = np.searchsorted(self.coef_duels, duels[~by_rows])
         coef[~by_rows] = self.coef[places]
-        return coef
+        return coef.astype(self.row_coef.dtype, copy=False)
 
     def fits_together(self, n_classes: int, n_features: int) -> bool:
         """Tell whether all arrays have the right kinds and shapes, as those of a file may not."""

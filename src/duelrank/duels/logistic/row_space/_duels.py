@@ -339,19 +339,63 @@ class DuelsInRows:
         known = batch.appearances >= 0
         coef = np.where(known, state.coef[:, 0] / self.scale, 0)
         intercept = state.intercept[:, 0].copy()
-        if self.along_centre is not None and self.objective.anchor is None:
-            if self.objective.scaling.fit_intercept:
-                # They sum to zero, up to rounding; then centring is undone.
-                excess = coef.sum(axis=1) / known.sum(axis=1)
-                coef = np.where(known, coef - excess[:, np.newaxis], 0)
-            along = self.along_centre[self.appearances.rows[batch.appearances]]
-            intercept -= np.einsum("qn,qn->q", coef, along)
-        of_winner = batch.problems.sides * coef
+        along = self._along_centre(batch)
+        if along is not None and self.objective.scaling.fit_intercept:
+            # They sum to zero, up to rounding.
+            excess = coef.sum(axis=1) / known.sum(axis=1)
+            coef = np.where(known, coef - excess[:, np.newaxis], 0)
+        kept = coef.astype(fitted.row_coef.dtype).astype(np.float64)
+        if along is not None:  # centring is undone
+            intercept -= np.einsum("qn,qn->q", kept, along)
+        of_winner = batch.problems.sides * kept
         fitted.row_coef[batch.appearances[known], batch.others[known]] = of_winner[known]
         fitted.intercept[batch.duels] = intercept
         fitted.decrement[batch.duels] = state.decrement[:, 0]
+        if fitted.row_coef.dtype == np.float32:
+            rounding = fitted.intercept[batch.duels] - intercept
+            fitted.decrement[batch.duels] += self._lost(batch, state, kept - coef, rounding)
         fitted.n_iter[batch.duels] += state.n_iter[:, 0]
         fitted.solved[batch.duels] = True
+
+    def _along_centre(self, batch: Batch) -> Floats | None:
+        """Return the products of rows with their centre, (Q, N); None where that stays at zero."""
+        if self.along_centre is None or self.objective.anchor is not None:
+            return None
+        along: Floats = self.along_centre[self.appearances.rows[batch.appearances]]
+        return along
+
+    def _lost(self, batch: Batch, state: RowState, coef: Floats, intercept: Floats) -> Floats:
+        """Return what rounded coefficients cost at most, relative to the objective, (Q,).
+
+        Where rows of both labels all but cancel, the rounding of single ones is all that is left.
+
+        Parameters
+        ----------
+        batch : Batch
+            The duels.
+        state : RowState
+            Their solutions.
+        coef, intercept : ndarrays of shapes (Q, N) and (Q,)
+            By how much those that are kept differ from them.
+        """
+        problems, scale = batch.problems, self.scale
+        products = scale * problems.gram.times(coef[:, np.newaxis])[:, 0]
+        square = np.einsum("qn,qn->q", coef, products)
+        change = products + intercept[:, np.newaxis]
+        along = self._along_centre(batch)
+        if along is not None:
+            assert self.centre is not None
+            total, length = coef.sum(axis=1), float(self.centre @ self.centre)
+            change += total[:, np.newaxis] * (along - length)
+            square += 2 * total * np.einsum("qn,qn->q", coef, along) - total**2 * length
+        strength, margins = problems.strengths[:, 0], problems.margins(state)[:, 0]
+        of_products = margins - problems.shift(state.intercept, np.float64)[:, 0]
+        value = 0.5 * np.einsum("qn,qn->q", state.coef[:, 0], of_products)
+        value += np.einsum("qn,qn->q", strength, np.logaddexp(0, -problems.sides * margins))
+        # No row curves its loss by more than a quarter of its strength.
+        cost = 0.5 * scale * square + np.einsum("qn,qn,qn->q", strength, change, change) / 8
+        lost: Floats = cost / np.maximum(value, np.finfo(np.float64).tiny)
+        return lost
 
 
 class Tile(NamedTuple):

@@ -397,9 +397,14 @@ class _Systems:
             along_direction = product + ratio * along_direction
             square = next_square
         # The Hessian is at least the identity, so what is unsolved is at most the square, and what
-        # rounding hides of it.
-        terms = _dots(np.abs(shifted), np.broadcast_to(self.lengths, shifted.shape))
-        return solution, along, square + float(np.finfo(np.float32).eps) * terms**2
+        # rounding hides: of the square's own terms, and of the system.
+        epsilon = float(np.finfo(np.float32).eps)
+        hidden = epsilon * self._terms(residual) ** 2 + (epsilon * self._terms(shifted)) ** 2
+        return solution, along, square + hidden
+
+    def _terms(self, vectors: Floats) -> Floats:
+        """Return how long Xᵀν could be at most if no rows cancelled, (Q, F)."""
+        return _dots(np.abs(vectors), np.broadcast_to(self.lengths, vectors.shape))
 
     def _factorised(
         self, shifted: Floats, root: Floats, axis: Floats

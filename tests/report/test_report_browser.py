@@ -1,6 +1,6 @@
 """The report in a real browser: Chromium, without a screen.
 
-Screenshots of what was tested are left in ``output/report``, for people to look at.
+Screenshots are left in ``output/report`` by `make test-slow`, for people to look at.
 """
 
 import shutil
@@ -22,6 +22,8 @@ from duelrank.shortlists import Shortlister
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
+pytestmark = pytest.mark.xdist_group("browser")  # one browser, and every report written once
+
 PICTURES = Path(__file__).parents[2] / "output" / "report"
 ARGUMENTS = [
     "--no-sandbox",
@@ -32,6 +34,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+WIDTHS = [1280, 720, 360]
+REPORTS = ["iris", "digits", "fifty", "hostile", "support", "lists", "drift"]
 HOSTILE = [
     "<script>window.hacked = 1</script>",
     "</script><img src=x onerror='window.hacked = 1'>",
@@ -56,6 +60,9 @@ CUT = """() => {
   }
   return bad;
 }"""
+
+# In how many boxes each of some elements is drawn: as many as it has lines.
+LINES = "(elements) => elements.map((e) => e.getClientRects().length)"
 
 # Parts of a label between two underscores that do not stand on one line.
 BROKEN = """() => {
@@ -256,35 +263,47 @@ def listed_rows(page):
     return page.locator("#list li .name bdi").all_text_contents()
 
 
-@pytest.mark.parametrize("width", [1280, 720, 360])
-@pytest.mark.parametrize(
-    "name", ["iris", "digits", "fifty", "hostile", "support", "lists", "drift"]
-)
-def test_nothing_is_cut_overlaps_or_is_faint(visit, name, width):
-    page = visit(name, width)
+def by_upsets(page, width):
+    """Make the window as wide as asked, and show the point with the most upsets."""
+    page.set_viewport_size({"width": width, "height": 800})
     page.select_option("#sort", "upsets")
-    unfold(page, True)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert page.evaluate(CUT) == []
-    assert page.evaluate(OVERLAPS) == []
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_nothing_is_cut_overlaps_or_is_faint(visit, name):
+    page = visit(name)
+    for width in WIDTHS:
+        by_upsets(page, width)
         unfold(page, True)
-        contrast, where = page.evaluate(CONTRAST)
-        assert contrast >= 4.5, where
-        unfold(page, False)
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=PICTURES / f"{name}-{width}-{scheme}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert page.evaluate(CUT) == [], width
+        assert page.evaluate(OVERLAPS) == [], width
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            contrast, where = page.evaluate(CONTRAST)
+            assert contrast >= 4.5, (where, width, scheme)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_labels_break_behind_underscores_only(visit, width):
-    page = visit("support", width)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REPORTS)
+def test_pictures_for_people(visit, name):
+    page = visit(name)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for width in WIDTHS:
+        by_upsets(page, width)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=PICTURES / f"{name}-{width}-{scheme}.png", full_page=True)
+
+
+def test_labels_break_behind_underscores_only(visit):
+    page = visit("support")
     unfold(page, True)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    lines = "(e) => e.getClientRects().length"
-    assert max(label.evaluate(lines) for label in page.locator("#pairs bdi").all()) > (width < 1280)
-    assert page.evaluate(BROKEN) == []
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert max(page.locator("#pairs bdi").evaluate_all(LINES)) > (width < 1280)
+        assert page.evaluate(BROKEN) == [], width
 
 
 def test_a_matrix_of_many_labels_scrolls_inside_itself(visit):

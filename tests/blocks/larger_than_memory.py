@@ -1,8 +1,8 @@
 """Fit and rank rows that are larger than the memory of all workers together.
 
-Run as a program, with a folder and how many times larger they shall be, so that the memory of its
-processes is theirs alone: it prints the peak of each of them, the limit that workers have, and the
-size of the data, in bytes, as JSON.
+Run as a program, with a folder, how many times larger they shall be and the number of workers, so
+that the memory of its processes is theirs alone: it prints the peak of each of them, the limit that
+workers have, and the size of the data, in bytes, as JSON.
 """
 
 import json
@@ -19,7 +19,6 @@ from duelrank.blocks import RowBlocks, write_rankings
 
 N_FEATURES, N_CLASSES, ROWS_PER_BLOCK = 128, 3, 16_000
 LIMIT = 400 * 2**20
-N_WORKERS = 2
 CENTRES = np.random.default_rng(1).normal(0, 0.1, (N_CLASSES, N_FEATURES)).astype(np.float32)
 
 
@@ -43,21 +42,21 @@ def peak() -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-def main(folder: Path, times: float) -> None:
+def main(folder: Path, times: float, n_workers: int) -> None:
     """Fit, rank, and print what it took."""
-    points, labels = write_data(folder, times * N_WORKERS * LIMIT)
+    points, labels = write_data(folder, times * n_workers * LIMIT)
     n_rows = labels.stat().st_size // 8
     X = np.memmap(points, dtype=np.float32, mode="r", shape=(n_rows, N_FEATURES))
     y = np.memmap(labels, dtype=np.int64, mode="r")
     with (
         LocalCluster(
-            n_workers=N_WORKERS, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=":0"
+            n_workers=n_workers, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):
         pids = client.run(os.getpid)
         blocks = RowBlocks.from_array(X, ROWS_PER_BLOCK)
-        ranker = DuelRanker(LogisticDuels(working_memory=64), random_state=0)
+        ranker = DuelRanker(LogisticDuels(tol=1e-3, working_memory=64), random_state=0)
         ranker.fit(blocks, RowBlocks.from_array(y, ROWS_PER_BLOCK))
         files = write_rankings(ranker, blocks, folder / "rankings", top=2)
         peaks = list(client.run(peak).values())
@@ -81,4 +80,4 @@ def main(folder: Path, times: float) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), float(sys.argv[2]))
+    main(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))

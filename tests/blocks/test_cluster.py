@@ -183,15 +183,18 @@ def large_folder(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to measure memory")
-@pytest.mark.parametrize("times", [1.1, pytest.param(3, marks=pytest.mark.slow)])
-def test_rows_larger_than_the_memory_of_all_workers(large_folder, times):
+@pytest.mark.parametrize(
+    ("times", "n_workers"), [(1.1, 1), pytest.param(3, 2, marks=pytest.mark.slow)]
+)
+def test_rows_larger_than_the_memory_of_all_workers(large_folder, times, n_workers):
     script = Path(__file__).with_name("larger_than_memory.py")
-    command = [sys.executable, script, large_folder, str(times)]
+    command = [sys.executable, script, large_folder, str(times), str(n_workers)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["survived"]  # no worker was ended for its memory
-    assert report["data"] >= times * 2 * report["limit"]
+    assert report["data"] >= times * n_workers * report["limit"]
+    assert len(report["workers"]) == n_workers
     assert max([*report["workers"], report["driver"]]) < report["limit"]
     assert report["converged"]
     assert report["n_ranked"] == report["n_rows"]

@@ -3,6 +3,7 @@
 import base64
 import csv
 import inspect
+import io
 import json
 import os
 import re
@@ -32,7 +33,7 @@ import pyarrow.parquet as pq  # noqa: E402
 from click.testing import CliRunner  # noqa: E402
 
 from duelrank import DuelRanker, predict_order, tables  # noqa: E402
-from duelrank.cli import _files, _rank  # noqa: E402
+from duelrank.cli import _files, _rank, main  # noqa: E402
 from duelrank.cli._commands import duelrank  # noqa: E402
 from duelrank.storage import describe, load, save  # noqa: E402
 
@@ -90,6 +91,11 @@ def flowers(folder):
 @pytest.fixture
 def model(folder):
     return folder / "flowers.skops"
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return load(folder / "flowers.skops")
 
 
 # The installed command
@@ -160,9 +166,24 @@ ERRORS = {
 }
 
 
-@pytest.mark.skipif(not COMMAND.exists(), reason="the package is not installed")
+@pytest.fixture
+def here(monkeypatch, capfdbinary, tmp_path):
+    """The command as it is installed, down to the bytes that it writes, in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+
+    def ran(*arguments, given=b""):
+        monkeypatch.setattr(sys, "argv", ["duelrank", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        with pytest.raises(SystemExit) as left:
+            main()
+        return left.value.code, *capfdbinary.readouterr()
+
+    return ran
+
+
 @pytest.mark.parametrize("mistake", ERRORS)
-def test_errors_are_one_line(mistake, model, flowers, tmp_path):
+def test_errors_are_one_line(mistake, model, flowers, tmp_path, here):
     (tmp_path / "flowers.csv").write_bytes(flowers.read_bytes())
     (tmp_path / "flowers.skops").write_bytes(model.read_bytes())
     (tmp_path / "cut.skops").write_bytes(model.read_bytes()[:-100])
@@ -170,22 +191,19 @@ def test_errors_are_one_line(mistake, model, flowers, tmp_path):
     (tmp_path / "broken.csv").write_text("length,width,colour,seen\nlong,1,red,2024-01-01\n")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     line, sentence = ERRORS[mistake]
-    done = command(*line.split(), cwd=tmp_path)
-    assert done.stderr.decode() == f"Error: {sentence}\n"
-    assert done.stdout == b""
-    assert done.returncode == (2 if mistake == "overwritten data" else 1)
+    code, output, errors = here(*line.split())
+    assert errors.decode() == f"Error: {sentence}\n"
+    assert output == b""
+    assert code == (2 if mistake == "overwritten data" else 1)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-@pytest.mark.skipif(not COMMAND.exists(), reason="the package is not installed")
-def test_golden_bytes(model, tmp_path):
+def test_golden_bytes(model, here):
     rows = 'id,length,width,colour,seen\nx,1.4,0.2,red,2024-01-01\n"a,b",,1.5,blue,\n'
     arguments = ("--top", 2, "--format", "long", "--keep", "id", "--no-probabilities")
-    done = command("rank", model, "-", *arguments, input=rows.encode())
-    assert done.stderr == b"", done.stderr
-    assert done.stdout == (
-        b'row,id,place,label\n0,x,1,01\n0,x,2,1\n1,"a,b",1,1\n1,"a,b",2,virginica\n'
-    )
+    code, output, errors = here("rank", model, "-", *arguments, given=rows.encode())
+    assert (code, errors) == (0, b"")
+    assert output == b'row,id,place,label\n0,x,1,01\n0,x,2,1\n1,"a,b",1,1\n1,"a,b",2,virginica\n'
 
 
 def test_help_and_mistakes_import_nothing_heavy(tmp_path):
@@ -460,7 +478,7 @@ NUMBERS = st.one_of(st.none(), st.floats(-100, 100))
     batch=st.integers(1, 5),
     shuffled=st.permutations(["length", "width", "colour", "seen"]),
 )
-def test_rank_equals_predict_order_on_any_rows(model, rows, batch, shuffled, tmp_path):
+def test_rank_equals_predict_order_on_any_rows(model, loaded, rows, batch, shuffled, tmp_path):
     columns = {
         "length": pa.array([row[0] for row in rows], pa.float64()),
         "width": pa.array([row[1] for row in rows], pa.float64()),
@@ -469,7 +487,7 @@ def test_rank_equals_predict_order_on_any_rows(model, rows, batch, shuffled, tmp
     }
     table = pa.table({name: columns[name] for name in shuffled})
     kinds = describe(model).columns
-    expected = predict_order(load(model), tables.features(table, kinds)).tolist()
+    expected = predict_order(loaded, tables.features(table, kinds)).tolist()
     for ending in (".csv", ".parquet"):
         path = str(tmp_path / f"rows{ending}")
         with tables.writing(path) as write:

@@ -238,9 +238,17 @@ def test_bad_parameters(options, message):
 
 
 @pytest.mark.skipif("DUELRANK_DATA" not in os.environ, reason="DUELRANK_DATA names no data folder")
-def test_mnist():
-    """The protocol and the accuracies of the paper's Table 1; large C's separate some duels."""
+@pytest.mark.parametrize(
+    ("n_rows", "first", "among_five"),
+    [(6_000, 0.915, 0.994), pytest.param(60_000, 0.943, 0.997, marks=pytest.mark.slow)],
+)
+def test_mnist(n_rows, first, among_five):
+    """The protocol and the accuracies of the paper's Table 1; large C's separate some duels.
+
+    From a tenth of the rows they are ours, not the paper's.
+    """
     X, y, X_test, y_test = load_images("mnist")
+    X, y = X[:n_rows], y[:n_rows]
     pca = PCA(0.95, svd_solver="covariance_eigh").fit(X.astype(np.float64))
     X, X_test = pca.transform(X.astype(np.float64)), pca.transform(X_test.astype(np.float64))
     ranker = DuelRanker(LogisticDuelsCV(Cs=10, cv=5), ties="index").fit(X, y)
@@ -248,5 +256,5 @@ def test_mnist():
     assert ranker.duels_.converged_.all()
     ranks = ranker.predict_ranks(X_test)
     place = ranks[np.arange(len(y_test)), y_test]
-    assert abs(np.mean(place == 1) - 0.943) < 0.002
-    assert abs(np.mean(place <= 5) - 0.997) < 0.002
+    assert abs(np.mean(place == 1) - first) < 0.002
+    assert abs(np.mean(place <= 5) - among_five) < 0.002

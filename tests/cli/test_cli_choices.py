@@ -157,7 +157,7 @@ def test_evaluate_measures_choices(folder):
     assert measured(succeed("evaluate", folder / "d.parquet", *options)) == measured(result)
     of_labels = succeed(
         "evaluate", folder / "d.csv", "--target", "picked", "--folds", 3,
-        "--ignore", "s1", "--ignore", "s2", "--ignore", "s3",
+        "--ignore", "s1", "--ignore", "s2", "--ignore", "s3", "--baselines", "multinomial",
     )  # fmt: skip
     assert "picked" not in of_labels.stdout.splitlines()[2]
     top = [float(cell) for cell in of_labels.stdout.splitlines()[5].split()[1:5]]

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -416,18 +417,34 @@ SLICES = {
 }
 
 
-@pytest.mark.parametrize("changes", SLICES.values(), ids=SLICES)
-def test_columns_of_a_table_that_are_not_side_by_side_are_refused(changes, path):
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Fitted models with parts side by side, as they are and frozen, which can be loaded."""
     columns = make_column_transformer((OneHotEncoder(), ["size"]), (StandardScaler(), ["size"]))
-    for model in (ranked(columns), ranked(FrozenEstimator(clone(columns).fit(FRAME)))):
-        model.fit(FRAME, LABELS)
-        save(model, path)
+    models = [ranked(columns), ranked(FrozenEstimator(clone(columns).fit(FRAME)))]
+    path = tmp_path_factory.mktemp("tables") / "model.skops"
+    for model in models:
+        save(model.fit(FRAME, LABELS), path)
         load(path)
-        inside = model[0].estimator if isinstance(model[0], FrozenEstimator) else model[0]
-        inside.output_indices_ |= changes
+    return models
+
+
+def output_indices(model):
+    inside = model[0].estimator if isinstance(model[0], FrozenEstimator) else model[0]
+    return inside.output_indices_
+
+
+@pytest.mark.parametrize("changes", SLICES.values(), ids=SLICES)
+def test_columns_of_a_table_that_are_not_side_by_side_are_refused(changes, tables, path):
+    for model in deepcopy(tables):
+        output_indices(model).update(changes)
         refused(model, path, "the parts of a table do not make columns side by side")
-    del inside.output_indices_["standardscaler"]
-    refused(model, path, "the parts of a table do not make columns side by side")
+
+
+def test_tables_that_do_not_know_the_columns_of_a_part_are_refused(tables, path):
+    for model in deepcopy(tables):
+        del output_indices(model)["standardscaler"]
+        refused(model, path, "the parts of a table do not make columns side by side")
 
 
 def test_parts_without_columns_are_loaded(path):

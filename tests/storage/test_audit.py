@@ -75,7 +75,7 @@ from duelrank.shortlists import PlaceIntervals, Shortlister
 pytest.importorskip("skops.io")
 
 from duelrank.storage import ModelFileError, ModelTrustWarning, load, save, untrusted_types
-from duelrank.storage._audit import audit, forget_jobs
+from duelrank.storage._audit import audit, reset_for_caller
 from duelrank.storage._audited import ANYWHERE, AUDITED, HELPERS
 from duelrank.storage._ours import OURS
 from duelrank.storage._packing import pack, unpack
@@ -303,7 +303,7 @@ def outcome(model, points):
     try:
         (same,) = unpack(pack([model]))
         audit(same)
-        forget_jobs(same)
+        reset_for_caller(same)
     except Exception:  # `load` makes its own error of all of them
         return "refused"
     try:

@@ -48,8 +48,6 @@ RANDOM = (np.random.RandomState, np.random.Generator)
 # Where a random generator is in its table of numbers, which it follows without looking.
 PLACES = {"MT19937": ("pos", 624), "Philox": ("buffer_pos", 4)}
 WITHOUT_TABLE = ("PCG64", "PCG64DXSM", "SFC64")
-# Whoever loads a model decides how many processes work for it, and whether it tells what it does.
-OF_THE_CALLER = {"n_jobs": None, "verbose": False}
 _KNOWN: dict[type, Audited] = {**AUDITED, **HELPERS, **OURS}
 
 
@@ -100,7 +98,10 @@ def audit(model: Any, trusted: Collection[str] = ()) -> None:
 
 
 def reset_for_caller(model: Any) -> None:
-    """Set `n_jobs` to None and `verbose` to False wherever they are in a model that was audited."""
+    """Set `n_jobs` to None and `verbose` to False or 0 in all of a model that was audited.
+
+    Whoever loads it decides how many processes work for it, and whether it tells what it does.
+    """
     seen: set[int] = set()
     waiting = [model]
     while waiting:
@@ -116,8 +117,10 @@ def reset_for_caller(model: Any) -> None:
             waiting += thing.ravel().tolist() if thing.dtype == object else []
         elif hasattr(thing, "__dict__") and not isinstance(thing, type):
             if isinstance(thing, BaseEstimator):
-                set_here = OF_THE_CALLER.keys() & vars(thing).keys()
-                vars(thing).update({name: OF_THE_CALLER[name] for name in set_here})
+                if "n_jobs" in vars(thing):
+                    thing.n_jobs = None
+                if "verbose" in vars(thing):  # a number or a bool, so that it prints as it did
+                    thing.verbose = False if isinstance(thing.verbose, bool) else 0
             waiting += vars(thing).values()
 
 

@@ -16,7 +16,7 @@ def load(path: str | os.PathLike[str], trusted: Iterable[str] | None = None) -> 
 
     Nothing in the file is executed. A file that was truncated or altered is refused. So are types
     whose contents duelrank cannot check completely, also of scikit-learn, unless you trust them by
-    name. `n_jobs` is None and `verbose` False in everything that is loaded: the file does not
+    name. `n_jobs` is None and `verbose` False or 0 in everything that is loaded: the file does not
     decide how many processes work here, nor what is printed.
 
     Parameters

@@ -135,7 +135,7 @@ def test_gradients_numerically(rng):
     batches = [
         GroupBatch(
             None,
-            rng.normal(size=(1, 7, 3)),
+            rng.normal(size=(1, 3, 7)),
             np.array([problems]),
             rng.choice([-1.0, 1.0], size=(1, len(problems))),
             rng.random((1, len(problems))),

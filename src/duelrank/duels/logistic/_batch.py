@@ -35,8 +35,10 @@ class GroupBatch:
 
     Attributes
     ----------
-    single : ndarray of shape (g, m, d), or CSR array of shape (m, d) with g = 1
-        The rows in single precision; a shorter group ends in rows of zeros.
+    single : ndarray of shape (g, d, m), or CSR array of shape (m, d) with g = 1
+        The rows in single precision; a shorter group ends in rows of zeros. Dense ones are
+        transposed, so that neighbours in memory are the same feature of two rows: products of few
+        vectors with many rows are up to twice as fast.
     double : the same in double precision, or None
         The rows in double precision, where they are needed.
     problems : ndarray of int, of shape (g, q)
@@ -66,7 +68,7 @@ class GroupBatch:
     @property
     def n_rows(self) -> int:
         """Number of rows of a group."""
-        return int(self.single.shape[-2])
+        return int(self.single.shape[-1 if isinstance(self.single, np.ndarray) else 0])
 
     def rows(self, dtype: type) -> Any:
         """Return the rows in one of the precisions."""
@@ -231,9 +233,9 @@ def _joined(groups: list[GroupBatch]) -> GroupBatch:
     def padded(arrays: list[Any]) -> Any:
         if arrays[0] is None:
             return None
-        result = np.zeros((len(arrays), n_rows, *arrays[0].shape[2:]), dtype=arrays[0].dtype)
+        result = np.zeros((len(arrays), *arrays[0].shape[1:-1], n_rows), dtype=arrays[0].dtype)
         for g, array in enumerate(arrays):
-            result[g, : array.shape[1]] = array[0]
+            result[g, ..., : array.shape[-1]] = array[0]
         return result
 
     n_problems = max(group.problems.shape[1] for group in groups)

@@ -124,15 +124,16 @@ def hessian_diagonal(batch: GroupBatch, curvatures: Floats) -> Floats:
 
 
 def hessian(rows: Floats, curvatures: Floats, negligible: float) -> Floats:
-    """Return a group's part of one problem's Hessian, (d, d), from its curvatures (m,).
+    """Return the part of some rows, (d, m), in one problem's Hessian, from their curvatures (m,).
 
     Rows whose curvature is not above `negligible` are left out: this is for a preconditioner.
     """
-    kept = np.flatnonzero(curvatures > negligible)
-    rows = rows[kept]
-    rows *= np.sqrt(curvatures[kept, np.newaxis])
+    kept = curvatures > negligible
+    if not kept.all():
+        rows, curvatures = rows[:, kept], curvatures[kept]
+    rows = rows * np.sqrt(curvatures)
     with np.errstate(invalid="ignore"):
-        part: Floats = rows.T @ rows  # of one and the same array: half the work
+        part: Floats = rows @ rows.T  # of one and the same array: half the work
     return part
 
 
@@ -142,16 +143,16 @@ def hessian(rows: Floats, curvatures: Floats, negligible: float) -> Floats:
 
 
 def along_rows(vectors: Floats, rows: Any) -> Floats:
-    """Return vectors · rowsᵀ, (g, q, d) times (g, d, m)."""
+    """Return the products of vectors (g, q, d) with all rows, (g, q, m)."""
     if isinstance(rows, np.ndarray):
         with np.errstate(invalid="ignore"):
-            return vectors @ rows.transpose(0, 2, 1)
+            return vectors @ rows
     return np.ascontiguousarray((rows @ vectors[0].T).T)[np.newaxis]
 
 
 def against_rows(values: Floats, rows: Any) -> Floats:
-    """Return values · rows, (g, q, m) times (g, m, d)."""
+    """Return the sums of all rows, each times its value, (g, q, d), for values (g, q, m)."""
     if isinstance(rows, np.ndarray):
         with np.errstate(invalid="ignore"):
-            return values @ rows
+            return (rows @ values.transpose(0, 2, 1)).transpose(0, 2, 1)
     return np.ascontiguousarray((rows.T @ values[0].T).T)[np.newaxis]

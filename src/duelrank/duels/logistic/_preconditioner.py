@@ -199,8 +199,8 @@ def _are_small(batches: list[GroupBatch]) -> bool:
 def _all_hessians(batch: GroupBatch, curvatures: Floats) -> Floats:
     """Return the parts of all Hessians of a batch, (g, q, d²): one product with all xᵢ xᵢᵀ."""
     rows = batch.single
-    squares = rows[..., :, np.newaxis] * rows[..., np.newaxis, :]
-    return against_rows(curvatures, squares.reshape(*rows.shape[:2], -1))
+    squares = rows[:, :, np.newaxis] * rows[:, np.newaxis]
+    return against_rows(curvatures, squares.reshape(len(rows), -1, batch.n_rows))
 
 
 def _grams(number: int, batch: GroupBatch) -> Floats:
@@ -227,7 +227,7 @@ def _hessian(batches: list[GroupBatch], curvatures: list[Floats], places: Places
     a few rows far on the wrong side may have nearly all curvature, and a separable problem has
     hardly any.
     """
-    n_coefficients = batches[0].single.shape[-1]
+    n_coefficients = batches[0].single.shape[1]
     total = np.zeros((n_coefficients, n_coefficients), dtype=np.float32)
     all_curvatures = np.concatenate([curvatures[b][g, i] for b, g, i in places])
     negligible = 0.0

@@ -100,9 +100,10 @@ class Scaling:
         return cls(mean if fit_intercept else np.zeros_like(mean), spread, fit_intercept, dtype)
 
     def scaled(self, X: Any, which: NDArray[np.intp], dtype: Any) -> Any:
-        """Return some rows scaled, dense or sparse, with a column of ones if there is an intercept.
+        """Return some rows scaled, with a one at their end if there is an intercept.
 
-        They are scaled in the precision of X, and returned in the one asked for.
+        They are scaled in the precision of X, and returned in the one asked for: sparse rows as
+        they are, dense ones transposed, (d, m).
         """
         if not isinstance(X, np.ndarray):
             rows = X[which]
@@ -113,13 +114,13 @@ class Scaling:
             return scaled.astype(dtype, copy=False)
         n_features = X.shape[1]
         mean, scale = self.mean.astype(X.dtype), self.scale.astype(X.dtype)
-        table = np.empty((len(which), len(self.penalty)), dtype=dtype)
-        table[:, n_features:] = 1
+        table = np.empty((len(self.penalty), len(which)), dtype=dtype)
+        table[n_features:] = 1
         for batch in batches(len(which), NUMBERS_AT_ONCE // max(1, n_features)):
             rows = X[which[batch]]
             rows -= mean
             rows /= scale
-            table[batch, :n_features] = rows
+            table[:n_features, batch] = rows.T
         return table
 
     def unscale(self, scaled_coef: Floats) -> tuple[Floats, Floats]:
@@ -173,7 +174,8 @@ class RowTable:
     Attributes
     ----------
     single, double : lists of matrices
-        Scaled rows of every group in single precision, and in double precision or None.
+        Scaled rows of every group in single precision, and in double precision or None; dense ones
+        are transposed, as in `GroupBatch`.
     row_weights : list of arrays or None
         Their weights.
     basis : ndarray of shape (n_features, n_features), or None
@@ -253,10 +255,10 @@ class RowTable:
 
         def scatter(item: tuple[Floats, Any]) -> tuple[Floats, float]:
             rows, weights = item
-            share = np.ones(len(rows)) if weights is None else weights
-            features = rows[:, :n_features]
-            centred = features - share @ features / share.sum()
-            return (centred.T * share) @ centred, float(share.sum())
+            share = np.ones(rows.shape[1]) if weights is None else weights
+            features = rows[:n_features]
+            centred = features - (features @ share / share.sum())[:, np.newaxis]
+            return (centred * share) @ centred.T, float(share.sum())
 
         parts = threads.map(scatter, list(zip(scaled, self.row_weights, strict=True)))
         covariance = np.sum([part for part, _ in parts], axis=0) / sum(w for _, w in parts)
@@ -271,7 +273,7 @@ class RowTable:
         self.penalty[:n_features] = 1 / largest
 
         def turn(rows: Floats) -> None:
-            rows[:, :n_features] = rows[:, :n_features] @ basis
+            rows[:n_features] = basis.T @ rows[:n_features]
 
         threads.map(turn, scaled)
 

@@ -20,7 +20,7 @@ from duelrank.datasets import load_images
 from duelrank.duels.logistic._batch import GroupBatch
 from duelrank.duels.logistic._newton import NewtonSolver
 from duelrank.duels.logistic._plan import Workload, tiles
-from duelrank.duels.logistic._preconditioner import Diagonal
+from duelrank.duels.logistic._preconditioner import Diagonal, OwnHessians
 from duelrank.duels.logistic._problems import ProblemsInMemory
 
 TIGHT = 1e-11
@@ -155,6 +155,39 @@ def test_gradients_numerically(rng):
 
     numeric = approx_fprime(coef.ravel(), lambda w: evaluate(w)[0].sum(), 1e-7)
     np.testing.assert_allclose(evaluate(coef)[1].ravel(), numeric, atol=1e-5)
+
+
+def test_models_of_a_duel_share_the_average_of_their_hessians(rng):
+    rows = rng.normal(size=(3, 1, 3, 40)).astype(np.float32)
+    taking_part = [[0, 1, 2], [0, 2], [1, 2]]  # models 0 and 1 are of duel 0
+    batches = [
+        GroupBatch(
+            part,
+            part.astype(np.float64),
+            np.array([problems]),
+            np.ones((1, len(problems))),
+            rng.random((1, len(problems))),
+            None,
+            np.zeros(1, dtype=int),
+        )
+        for part, problems in zip(rows, taking_part, strict=True)
+    ]
+    problems = ProblemsInMemory(batches, 3, Threads(None, 1))
+    penalty = np.ones(3)
+    for cold, coef in [(True, np.zeros((3, 3))), (False, rng.normal(size=(3, 3)))]:
+        at = problems.evaluate(coef, np.float64)
+        everything = np.ones(3, dtype=bool)
+        hessians = np.zeros((3, 3, 3))
+        for j, unit in enumerate(np.eye(3, dtype=np.float32)):
+            products = problems.hessian_times(at, np.tile(unit, (3, 1)), everything)
+            hessians[:, :, j] = products(slice(0, 3))
+        own = OwnHessians(penalty, np.array([0, 0, 1]), cold)
+        problems.update_preconditioner(own, np.arange(3), at)
+        for inverse, hessian in zip(own.inverses, [hessians[:2].mean(0), hessians[2]], strict=True):
+            np.testing.assert_allclose(inverse @ (hessian + np.eye(3)), np.eye(3), atol=1e-4)
+        vectors = rng.normal(size=(3, 3)).astype(np.float32)
+        expected = [own.inverses[duel] @ v for duel, v in zip([0, 0, 1], vectors, strict=True)]
+        np.testing.assert_allclose(own.apply(vectors, np.arange(3)), expected, atol=1e-6)
 
 
 def test_gradient_vanishes_at_the_solution(digits):

@@ -233,13 +233,16 @@ class Assembly(NamedTuple):
         tol: float,
         on_iteration: Callable[[State], None] = lambda state: None,
         anchor: Floats | None = None,
+        duel_of: NDArray[np.intp] | None = None,
     ) -> State:
         """Minimise problems from a starting point, which is changed in place.
 
-        The penalty is on deviations from the anchor, (Q, d), or from zero.
+        The penalty is on deviations from the anchor, (Q, d), or from zero. `duel_of` are the
+        numbers of the problems' duels, (Q,) in ascending order, if some are models of the same one.
         """
-        penalty, n_problems = self.table.penalty, len(start.coef)
-        preconditioner = self.plan.preconditioner(penalty, n_problems, not start.coef.any())
+        penalty = self.table.penalty
+        duel_of = np.arange(len(start.coef)) if duel_of is None else duel_of
+        preconditioner = self.plan.preconditioner(penalty, duel_of, not start.coef.any())
         solver = NewtonSolver(penalty, preconditioner, self.threads, tol, self.max_iter, anchor)
         return solver.solve(problems, start, on_iteration)
 

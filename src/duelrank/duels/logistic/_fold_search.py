@@ -114,6 +114,7 @@ class FoldSearch:
         testing = assembly.batches(duels, folds.test)
         testing = [part for batch in testing for part in batch.of_problems(both)]
         where = duels[np.nonzero(complete)[0]], np.nonzero(complete)[1]
+        duel_of = np.unique(where[0], return_inverse=True)[1]
         anchor = assembly.anchor(duels)
         anchor = None if anchor is None else anchor[both]
         latest: Floats = np.zeros((np.count_nonzero(complete), n_coefficients))
@@ -123,7 +124,7 @@ class FoldSearch:
             batches = [replace(batch, strength=C * batch.strength) for batch in training]
             problems = ProblemsInMemory(batches, len(latest), assembly.threads)
             start = State.at(ahead(Cs[: c + 1], latest, before))
-            solution = assembly.solve(problems, start, found.tol, anchor=anchor)
+            solution = assembly.solve(problems, start, found.tol, anchor=anchor, duel_of=duel_of)
             latest, before = solution.coef, latest
             found.decrement[*where, c] = solution.decrement
             found.scores[*where, c] = _held_out_scores(

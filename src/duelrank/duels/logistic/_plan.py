@@ -51,7 +51,7 @@ class Plan(NamedTuple):
     tiles : list of arrays
         Sets of duels, together all that have rows of both labels.
     own_hessians : bool
-        Whether every problem gets its own Hessian.
+        Whether every duel gets its own Hessian.
     """
 
     tiles: list[NDArray[np.intp]]
@@ -70,11 +70,16 @@ class Plan(NamedTuple):
         )
         return cls(parts, own_hessians)
 
-    def preconditioner(self, penalty: Floats, n_problems: int, cold: bool) -> Preconditioner:
-        """Return a new preconditioner; `cold` if all coefficients are zero at first."""
+    def preconditioner(
+        self, penalty: Floats, duel_of: NDArray[np.intp], cold: bool
+    ) -> Preconditioner:
+        """Return a new preconditioner of problems, the duels of which are given, (Q,).
+
+        `cold` tells whether all coefficients are zero at first.
+        """
         if self.own_hessians:
-            return OwnHessians(penalty, n_problems, cold)
-        return Diagonal(penalty, n_problems)
+            return OwnHessians(penalty, duel_of, cold)
+        return Diagonal(penalty, len(duel_of))
 
 
 def tiles(work: Workload, most_bytes: float) -> Iterator[NDArray[np.intp]]:

@@ -34,6 +34,15 @@ def points(layout, rng, n_rows=None):
     return X + 2, y
 
 
+def renamed(feedback, column):
+    """Feedback in which label k is called column[k]."""
+    if np.ndim(feedback) == 1:
+        return column[feedback]
+    ranks = np.empty_like(feedback)
+    ranks[:, column] = feedback
+    return ranks
+
+
 LAYOUTS = ["dense tall", "dense wide", "sparse tall", "sparse wide"]
 
 

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.model_selection import StratifiedKFold
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
 
+from anchored_by_hand import K, points, rankings, renamed
 from duelrank import AnchoredDuels, AnchoredDuelsCV, DuelRanker, StackedDuels, pairs
+from duelrank._pairs import square
 from duelrank.feedback import SparseRanks, feedback_from_codes
 
 
@@ -118,6 +121,25 @@ def test_weights_of_zero_leave_rows_out(rng):
     weighted = AnchoredDuelsCV(3, 3, cv=splits).fit(X, codes, 3, sample_weight=weights)
     without = AnchoredDuelsCV(3, 3, cv=fewer).fit(X[some], codes[some], 3)
     np.testing.assert_allclose(weighted.margins(X), without.margins(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["labels", "full", "partial"])
+@pytest.mark.parametrize("layout", ["dense tall", "sparse wide"])
+def test_other_names_of_the_labels_change_nothing(layout, kind):
+    """Folds are stratified by label; of labels that tie at the first place, by the first code."""
+    rng = np.random.default_rng(0)
+    X, y = points(layout, rng)
+    feedback = rankings(X, y, rng, kind)
+    column = rng.permutation(K)
+    folds = list(KFold(3).split(X)) if kind == "partial" else 3
+    search = AnchoredDuelsCV(3, 3, cv=folds, tol=1e-10)
+    plain = clone(search).fit(X, feedback, K)
+    other = clone(search).fit(X, renamed(feedback, column), K)
+    assert (other.C_, other.C_own_) == (plain.C_, plain.C_own_)
+    np.testing.assert_allclose(other.score_losses_, plain.score_losses_, rtol=1e-4)
+    np.testing.assert_allclose(other.own_losses_, plain.own_losses_, rtol=1e-4)
+    found = square(other.margins(X), K)[:, column][:, :, column]
+    np.testing.assert_allclose(found, square(plain.margins(X), K), atol=1e-6)
 
 
 def test_a_stack_takes_it_as_a_member(rng):

@@ -5,7 +5,15 @@ import pytest
 from scipy import sparse
 from scipy.special import expit
 
-from anchored_by_hand import LAYOUTS, K, corrections_by_hand, densely, points, rankings
+from anchored_by_hand import (
+    LAYOUTS,
+    K,
+    corrections_by_hand,
+    densely,
+    points,
+    rankings,
+    renamed,
+)
 from duelrank import AnchoredDuels, DuelRanker, LogisticDuels, pairs
 from duelrank._pairs import duel_numbers, labels_of_duels, n_pairs, square
 from duelrank.duels.anchored import _engine
@@ -384,3 +392,26 @@ def test_weights_are_repeated_rows(rng):
         plain = fitted(X[repeated], y[repeated], rivals=2)
         np.testing.assert_array_equal(weighted.corrected_duels_, plain.corrected_duels_)
         np.testing.assert_allclose(weighted.margins(X), plain.margins(X), atol=5e-4)
+
+
+@pytest.mark.parametrize("rivals", [None, 2])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_other_names_of_the_labels_change_nothing(layout, kind, rivals, rng):
+    X, y = points(layout, rng)
+    feedback = rankings(X, y, rng, kind)
+    column = rng.permutation(K)
+    plain = fitted(X, feedback, rivals=rivals)
+    other = fitted(X, renamed(feedback, column), rivals=rivals)
+    sides = column[np.stack(labels_of_duels(plain.corrected_duels_, K))]
+    duels = duel_numbers(*np.sort(sides, axis=0), K)
+    np.testing.assert_array_equal(other.corrected_duels_, np.sort(duels))
+    assert len(duels) < n_pairs(K) or rivals is None
+    expected = square(plain.margins(X), K)
+    found = square(other.margins(X), K)[:, column][:, :, column]
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+    label_order = rng.permutation(K)
+    wins, of_chances = plain.wins(X, label_order)
+    wins_too, of_chances_too = other.wins(X, column[label_order])
+    np.testing.assert_array_equal(wins_too[:, column], wins)
+    np.testing.assert_allclose(of_chances_too[:, column], of_chances, atol=2e-4)

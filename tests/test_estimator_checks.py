@@ -1,9 +1,14 @@
 """scikit-learn's own checks, for DuelRanker over every engine."""
 
+import pytest
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    check_sample_weight_equivalence_on_sparse_data,
+    parametrize_with_checks,
+)
 
 from duelrank import (
     AnchoredDuels,
@@ -20,7 +25,11 @@ from duelrank import (
 
 def expected_failures(ranker):
     if isinstance(ranker.estimator, AnchoredDuelsCV):
-        reason = "folds of repeated rows are not those of weighted rows"
+        # The check gives folds to a parameter called cv only.
+        reason = (
+            "folds of repeated rows are not those of weighted rows; on folds that are given, "
+            "test_weights_of_anchored_duels_whose_folds_are_given does the same"
+        )
         names = ("dense_data", "sparse_data")
         return {f"check_sample_weight_equivalence_on_{name}": reason for name in names}
     if not isinstance(ranker.estimator, (ForestDuels, StackedDuels)):
@@ -52,3 +61,23 @@ def expected_failures(ranker):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+class AnchoredOnFolds(DuelRanker):
+    """A ranker by AnchoredDuelsCV whose folds are a parameter of its own, called cv."""
+
+    def __init__(self, cv=5, random_state=None):
+        super().__init__(AnchoredDuelsCV(2, 2), random_state=random_state)
+        self.cv = cv
+
+    def fit(self, X, y, sample_weight=None):
+        self.estimator = AnchoredDuelsCV(2, 2, cv=self.cv, tol=1e-10)
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data],
+)
+def test_weights_of_anchored_duels_whose_folds_are_given(check):
+    check("AnchoredOnFolds", AnchoredOnFolds())

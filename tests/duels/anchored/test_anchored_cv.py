@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from anchored_by_hand import K, points, rankings, renamed
+from anchored_by_hand import LAYOUTS, K, points, rankings, renamed
 from duelrank import AnchoredDuels, AnchoredDuelsCV, DuelRanker, StackedDuels, pairs
 from duelrank._pairs import square
 from duelrank.feedback import SparseRanks, feedback_from_codes
@@ -121,6 +121,31 @@ def test_weights_of_zero_leave_rows_out(rng):
     weighted = AnchoredDuelsCV(3, 3, cv=splits).fit(X, codes, 3, sample_weight=weights)
     without = AnchoredDuelsCV(3, 3, cv=fewer).fit(X[some], codes[some], 3)
     np.testing.assert_allclose(weighted.margins(X), without.margins(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["labels", "full", "partial"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_weights_are_repeated_rows(layout, kind):
+    """On folds that are given, in which all copies of a row are on one side."""
+    rng = np.random.default_rng(0)
+    X, y = points(layout, rng)
+    feedback = rankings(X, y, rng, kind)
+    times = rng.integers(0, 4, size=len(y))
+    copies = np.repeat(np.arange(len(y)), times)
+    fold = rng.permutation(len(y)) % 3
+    splits, of_copies = (
+        [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(3)]
+        for folds in (fold, fold[copies])
+    )
+    search = AnchoredDuelsCV(3, 3, cv=splits, tol=1e-10)
+    weighted = clone(search).fit(X, feedback, K, sample_weight=times.astype(float))
+    repeated = clone(search).set_params(cv=of_copies).fit(X[copies], feedback[copies], K)
+    for name in ("Cs_", "C_owns_", "C_", "C_own_"):
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-12)
+    for name in ("score_losses_", "own_losses_"):  # of models that are solved to FOLD_TOL
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-4)
+    np.testing.assert_array_equal(weighted.corrected_duels_, repeated.corrected_duels_)
+    np.testing.assert_allclose(weighted.margins(X), repeated.margins(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["labels", "full", "partial"])

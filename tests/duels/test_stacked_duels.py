@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from duelrank import (
+    AnchoredDuels,
     DuelRanker,
     EstimatorDuels,
     ForestDuels,
@@ -303,6 +305,33 @@ def test_engines_and_pipelines_of_users(iris, rng, engine, kind):
     ranker.fit(X, feedback_of_every_kind(rng, y, 3)[kind])
     assert ranker.duels_.weights_["it"] >= 0
     assert (ranker.predict(X) == y).mean() > 0.8
+
+
+@pytest.mark.parametrize("kind", ["labels", "full"])
+def test_a_forest_per_duel_next_to_anchored_duels(rng, kind):
+    """One coordinate tells labels apart by a line, the other one by intervals."""
+    X = rng.uniform(-2, 2, size=(240, 2))
+    codes = 2 * (X[:, 0] > 0) + (np.abs(X[:, 1]) > 1)
+    feedback = feedback_of_every_kind(rng, codes, 4)[kind]
+    forest = EstimatorDuels(RandomForestClassifier(10))
+    engines = [("anchored", AnchoredDuels(C=1, C_own=1)), ("forest", forest)]
+    one, other = (
+        DuelRanker(StackedDuels(engines, cv=3), random_state=0).fit(X[:180], feedback[:180])
+        for _ in range(2)
+    )
+    stack = one.duels_
+    assert [type(duel) for duel in stack.engines_["forest"].estimators_] == [
+        RandomForestClassifier
+    ] * 6
+    assert stack.weights_["anchored"] > 0
+    assert stack.weights_["forest"] > 0
+    expected = sum(
+        stack.weights_[name] * np.clip(engine.margins(X), -6, 6)
+        for name, engine in stack.engines_.items()
+    )
+    np.testing.assert_allclose(stack.margins(X), expected)
+    np.testing.assert_array_equal(other.decision_function(X), one.decision_function(X))
+    assert np.mean(one.predict(X[180:]) == codes[180:]) > 0.85
 
 
 def test_the_default_engines(iris):

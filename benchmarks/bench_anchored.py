@@ -250,10 +250,12 @@ def digits() -> None:
     X, X_test = pca.transform(X), pca.transform(X_test)
     fits = {}
     for name, engine in {
+        "anchored duels, C=1e-7, C_own=3e-5": AnchoredDuels(1e-7, 3e-5),
         "anchored duels, C=1e-8, C_own=1e-4": AnchoredDuels(1e-8, 1e-4),
         "anchored duels, C=1e-6, C_own=1e-4": AnchoredDuels(1e-6, 1e-4),
         "anchored duels, C=1e-4, C_own=1e-4": AnchoredDuels(1e-4, 1e-4),
         "duels that share nothing, C=1e-4": LogisticDuels(C=1e-4),
+        "duels that share nothing, C=3e-5": LogisticDuels(C=3e-5),
         "scores alone, C=1e-4": AnchoredDuels(1e-4, rivals=0),
     }.items():
         ranker = DuelRanker(engine, random_state=0)

@@ -16,6 +16,7 @@ from duelrank.duels.logistic._problems import Evaluation, Problems
 # direction is enough.
 FORCING_FAR, NEAR = 0.5, 0.1
 FORCING_DONE = 0.1  # a problem that has all but converged only needs its certificate
+SETTLED = 1e-2  # relative decrement below which curvatures change little
 
 
 class Accuracy(NamedTuple):
@@ -96,6 +97,7 @@ def solve_systems(
 
     threads.map(begin, shares)
     unsolved = np.where(gain < 0, np.inf, gain)
+    near = not np.any(going & (gain > 2 * SETTLED * value))
     enough = (_forcing(gain, value, accuracy) ** 2 * gain).astype(np.float32)
     live = going & (gain > 0)
 
@@ -124,7 +126,7 @@ def solve_systems(
         inner += 1
         product = systems.problems.hessian_times(systems.at, conjugate, live)
         threads.map(advance, shares)
-    preconditioner.needed(inner)
+    preconditioner.needed(inner, near)
     lost = ~np.isfinite(solution).all(axis=1)
     solution[lost], unsolved[lost] = 0, np.inf
     return solution.astype(np.float64), unsolved.astype(np.float64)

@@ -1,7 +1,7 @@
 """Approximate inverse Hessians of many logistic problems, for conjugate gradients.
 
-A preconditioner can ``update`` itself by the curvatures of an iteration and ``apply`` its inverses
-to vectors. ``needed`` tells it how many inner iterations they led to.
+A preconditioner can ``update`` itself by the curvatures of an iteration, if that is due, and
+``apply`` its inverses to vectors. ``needed`` tells it how many inner iterations they led to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from duelrank.duels.logistic._loss import against_rows, hessian, hessian_diagona
 
 # Up to so many coefficients, and rows of a group, all Hessians of a batch are one product.
 FEW_COEFFICIENTS, FEW_ROWS = 24, 2048
-SLOW_INNER = 4  # from so many inner iterations on, a Hessian is worth building
+# From so many inner iterations on, it pays to build a Hessian, and to compute a diagonal anew.
+SLOW_INNER, SLOW_INNER_OF_DIAGONAL = 4, 12
 # A Hessian of d coefficients may leave out curvatures below this share of the d-th largest.
 NEGLIGIBLE = 0.02
 SMALLEST_LIFT = 1e-36  # of a Hessian's diagonal; its inverse is a number yet
@@ -31,6 +32,8 @@ class Diagonal:
     With c the curvatures of a problem's rows, κ = Σ c and x̄ = Σ c x / κ, its Hessian is taken for
     that of uncorrelated features, variances Σ c (x − x̄)² plus penalty, and of the intercept, κ, in
     centred coordinates. In an eigenbasis of the rows this comes close for all problems at once.
+    It is computed in every iteration until all problems are near their solutions, where curvatures
+    change little.
 
     Parameters
     ----------
@@ -46,6 +49,7 @@ class Diagonal:
         self.variance = np.ones((n_problems, len(penalty)), dtype=np.float32)
         self.centre = np.zeros_like(self.variance)
         self.largest = np.zeros(n_problems, dtype=np.float32)
+        self.stale = True
 
     def update(
         self,
@@ -54,7 +58,9 @@ class Diagonal:
         curvatures: list[Floats],
         threads: Threads,
     ) -> None:
-        """Learn from the curvatures at the current coefficients."""
+        """Learn from the curvatures at the current coefficients, if that is due."""
+        if not self.stale:
+            return
         width = (len(self.penalty),)
         second = accumulator.collect(
             lambda b, batch: hessian_diagonal(batch, curvatures[b]), threads, np.float32, width
@@ -88,8 +94,9 @@ class Diagonal:
         result[:, -1] -= np.einsum("qj,qj->q", centre, result)
         return result
 
-    def needed(self, inner: int) -> None:
-        """Take note of how many inner iterations were needed."""
+    def needed(self, inner: int, near: bool) -> None:
+        """Take note of how many inner iterations were needed, and whether all problems are near."""
+        self.stale = not near or inner >= SLOW_INNER_OF_DIAGONAL
 
 
 class OwnHessians:
@@ -172,8 +179,8 @@ class OwnHessians:
                 )
         return product
 
-    def needed(self, inner: int) -> None:
-        """Take note of how many inner iterations were needed."""
+    def needed(self, inner: int, near: bool) -> None:
+        """Take note of how many inner iterations were needed, and whether all problems are near."""
         self.stale = inner >= SLOW_INNER
 
 

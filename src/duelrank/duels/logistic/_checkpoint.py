@@ -155,20 +155,28 @@ class Checkpoint:
 
     def _check(self, takes_rows: bool) -> None:
         """Raise unless the file is that of this fit, and is whole."""
-        by_rows = np.any(self.saved.get("by_rows", False))
-        if by_rows and not takes_rows:
-            raise ValueError(
-                f"checkpoint names the file of a fit of rows in memory, {self.path}; a fit of "
-                "blocks cannot go on with it."
-            )
         if not self._is_unaltered():
             raise ValueError(
                 "checkpoint names a file that another version has written or that was altered, "
                 f"{self.path}; remove it or name another."
             )
+        impossible = ValueError(
+            f"checkpoint must name a file written by a fit; {self.path} holds numbers that no "
+            "fit has."
+        )
+        if not self._has_types():
+            raise impossible
+        by_rows = self.saved["by_rows"].any()
+        if by_rows and "row_order" not in self.saved:
+            raise impossible
+        if by_rows and not takes_rows:
+            raise ValueError(
+                f"checkpoint names the file of a fit of rows in memory, {self.path}; a fit of "
+                "blocks cannot go on with it."
+            )
         for name, value in self.fingerprint.items():
             if name == "row_order" and not by_rows:
-                continue
+                continue  # coefficients of features are the same in any order of the rows
             other = _difference(name, self.saved[name], value)
             if other:
                 raise ValueError(
@@ -176,10 +184,7 @@ class Checkpoint:
                     "remove it or name another."
                 )
         if not self._fits_together():
-            raise ValueError(
-                f"checkpoint must name a file written by a fit; {self.path} holds numbers that no "
-                "fit has."
-            )
+            raise impossible
 
     def _is_unaltered(self) -> bool:
         """Tell whether the file holds what a fit writes, and nothing was altered since."""
@@ -189,12 +194,19 @@ class Checkpoint:
             CHECKSUM
         ].tolist() == _checksum(self.saved).tolist()
 
+    def _has_types(self) -> bool:
+        """Tell whether the arrays of the file have types that can be compared and computed with."""
+        known = {**self.fingerprint, **vars(self.fitted)}
+        kinds = {name: values.dtype.kind for name, values in known.items()} | OF_PROGRESS
+        return all(
+            self.saved[name].dtype.kind in kind
+            for name, kind in kinds.items()
+            if name in self.saved  # all are, but perhaps the order of the rows
+        )
+
     def _fits_together(self) -> bool:
         """Tell whether the arrays of the file have the right shapes and possible numbers."""
         saved, fitted = self.saved, self.fitted
-        kinds = {name: values.dtype.kind for name, values in vars(fitted).items()} | OF_PROGRESS
-        if not all(saved[name].dtype.kind in kind for name, kind in kinds.items()):
-            return False
         n_duels = len(fitted.solved)
         n_kept = np.count_nonzero(saved["by_rows"])
         shapes = dict.fromkeys(vars(fitted), (n_duels,)) | {
@@ -250,7 +262,7 @@ def _difference(name: str, theirs: NDArray[Any], ours: NDArray[Any]) -> str:
     if name == "parameters":
         try:
             then, now = dict(json.loads(str(theirs))), json.loads(str(ours))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             return "parameters"
         return " and ".join(key for key in now if not _is_same(then.get(key), now[key]))
     return "rows, or rows in another order" if name == "row_order" else "data"

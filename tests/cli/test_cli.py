@@ -392,6 +392,41 @@ def test_integers_in_parquet_stay_integers(tmp_path):
     assert pq.read_table(tmp_path / "out.parquet")["label_1"].type == pa.int64()
 
 
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pa.array([1, 2, 2**31 - 1] * 50, pa.int32()).cast(pa.date32()),
+        pa.array([1, 2, 2**62] * 50, pa.int64()).cast(pa.timestamp("ms")),
+    ],
+    ids=["days", "milliseconds"],
+)
+def test_moments_that_cannot_be_written_are_refused(moments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    near = pa.table({"a": X[:, 2], "d": ["x", "y", "z"] * 50, "y": Y})
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(151), pa.int32()), moments)
+    pq.write_table(near, "near.parquet")
+    pq.write_table(near.set_column(1, "d", moments), "far.parquet")
+    pq.write_table(near.append_column("l", lists), "lists.parquet")
+    engine = ["--engine", "logistic", "-o"]
+    category = ["--target", "y", "--categorical", "d"]
+    succeed("fit", "near.parquet", *category, *engine, "d.skops")
+    succeed("fit", "near.parquet", "--target", "y", "--ignore", "d", *engine, "no_d.skops")
+    files = sorted(os.listdir())
+    for arguments, named in (
+        (["fit", "far.parquet", "--target", "d", *engine, "far.skops"], "'d' must hold labels"),
+        (["fit", "lists.parquet", "--target", "l", *engine, "far.skops"], "'l' holds"),
+        (["fit", "far.parquet", *category, *engine, "far.skops"], "'d' must hold text"),
+        (["rank", "d.skops", "far.parquet", "-o", "out.csv"], "'d' must hold text"),
+        (["rank", "no_d.skops", "far.parquet", "--keep", "d", "-o", "out.csv"], "'d' holds"),
+        (["rank", "no_d.skops", "far.parquet", "--keep", "d", "-o", "out.jsonl"], "'d' holds"),
+        (["report", "no_d.skops", "far.parquet", "--names", "d", "-o", "out.html"], "'d' holds"),
+    ):
+        sentence = fail(*arguments)
+        assert f"column {named}" in sentence
+        assert "out of range" in sentence
+    assert sorted(os.listdir()) == files
+
+
 def test_the_seed_decides(flowers, tmp_path):
     paths = [tmp_path / "a.skops", tmp_path / "b.skops"]
     for path in paths:

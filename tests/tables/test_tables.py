@@ -463,6 +463,48 @@ def test_moments_that_would_wrap_around_are_refused(moments):
     assert features(pa.table({"a": nanoseconds}), {"a": "date"})["a"].to_pylist() == [1.5]
 
 
+def moments(kind, *numbers):
+    """Return a column whose moments are so many days, or other units, after the start of 1970."""
+    whole = pa.int32() if kind in (pa.date32(), pa.time32("s")) else pa.int64()
+    return pa.chunked_array([pa.array([0, *numbers], whole).cast(kind)])
+
+
+FAR = {
+    "days": moments(pa.date32(), 2**31 - 1),
+    "days before": moments(pa.date32(), 1, -(2**31)),
+    "milliseconds of days": moments(pa.date64(), 86_400_000 * 2**36),
+    "seconds": moments(pa.timestamp("s"), 2**62),
+    "milliseconds": moments(pa.timestamp("ms"), -(2**62)),
+    "microseconds": moments(pa.timestamp("us"), 2**62),
+    "seconds in a time zone": moments(pa.timestamp("s", "Europe/Berlin"), 2**62),
+    "time of a day": moments(pa.time32("s"), 86_400),
+}
+
+
+@pytest.mark.parametrize("column", FAR.values(), ids=FAR)
+def test_moments_that_cannot_be_written_are_neither_labels_nor_categories(column):
+    """pyarrow writes <value out of range: 2147483647> for them."""
+    with pytest.raises(TableError, match=r"'a' must hold labels, .* \w+\[.* out of range, such as"):
+        labels("a", column)
+    row = len(column) - 1
+    for kind in ("category", "text"):
+        with pytest.raises(TableError, match=rf"'a' must hold text, but row {row + 10} .* out of"):
+            features(pa.table({"a": column}), {"a": kind}, rows_before=10)
+    near = column.slice(0, row)
+    assert labels("a", near)[0] == features(pa.table({"a": near}), {"a": "text"})["a"][0].as_py()
+
+
+@pytest.mark.parametrize("column", FAR.values(), ids=FAR)
+def test_moments_that_cannot_be_written_leave_no_file(column, tmp_path):
+    path = tmp_path / "out.csv"
+    with (
+        pytest.raises(TableError, match=r"'a' holds \w+\[.* out of range, such as -?\d+\.$"),
+        writing(str(path)) as write,
+    ):
+        write(pa.table({"a": column}))
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs pipes")
 def test_parquet_through_a_pipe(tmp_path):
     table = pa.table({"a": [1, 2], "b": ["x", "y"]})

@@ -118,7 +118,7 @@ def labels_of(target: str, column: pa.ChunkedArray, model: Model) -> Any:
     from duelrank.preprocessing import first_labels
     from duelrank.tables import is_labelled
 
-    column = first_labels(column)
+    column = first_labels(column, target)
     rows = np.flatnonzero(is_labelled(column))
     y = np.full(len(column), None, dtype=object)
     if len(rows) == 0:

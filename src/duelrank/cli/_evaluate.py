@@ -255,7 +255,7 @@ def _test_data(
         if missing:
             raise TableError(missing_columns(source, missing))
         rows = source.read(names)
-    column = first_labels(rows[target])
+    column = first_labels(rows[target], target)
     labelled = is_labelled(column)
     if not labelled.any():
         raise TableError(f"{source.name} has no row with a label in {target!r} to test on.")

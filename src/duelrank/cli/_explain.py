@@ -140,7 +140,7 @@ def _read_row(
                 X = X[here : here + 1] if hasattr(X, "dtype") else X.slice(here, 1)
                 if target is None or not others:
                     return X, None
-                cell = first_labels(points.kept[target].slice(here, 1))
+                cell = first_labels(points.kept[target].slice(here, 1), target)
                 if not is_labelled(cell).all():
                     return X, None
                 codes, (written,) = known_codes(target, cell, model.model.classes_)

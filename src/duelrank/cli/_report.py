@@ -53,7 +53,7 @@ def report(
     check_output(output, model_file, data)
     model = load_model(model_file, trust)
     from duelrank.report import write_report
-    from duelrank.tables import TableError, open_table
+    from duelrank.tables import TableError, open_table, to_python
 
     with open_table(data, delimiter=delimiter, encoding=encoding) as source:
         asked = target or model.description.target
@@ -72,7 +72,7 @@ def report(
             table = table.take(rows)
     else:
         note("no column with labels, so the page has no accuracies; --target names one.")
-    row_names = [str(row_name) for row_name in table[names].to_pylist()] if names else None
+    row_names = list(map(str, to_python(names, table[names]))) if names else None
     make_folder_of(output)
     with progress("ranking", X.shape[0]) as advance:
         write_report(
@@ -111,7 +111,7 @@ def _labelled_rows(
     from duelrank.preprocessing import first_labels
     from duelrank.tables import TableError, is_labelled
 
-    column = first_labels(column)
+    column = first_labels(column, target)
     rows = np.flatnonzero(is_labelled(column))
     if len(rows) == 0:
         raise TableError(f"{name} has no row with a label in {target!r}.")

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from duelrank.preprocessing._columns import MOST_CATEGORIES
 from duelrank.rankings import ranks_from_choices, ranks_from_lists
-from duelrank.tables import TableError, features, holds_lists, is_labelled, kinds_of, labels
+from duelrank.tables import (
+    TableError,
+    features,
+    holds_lists,
+    is_labelled,
+    kinds_of,
+    labels,
+    to_python,
+)
 
 # A note tells of category columns with more values, and of targets with more labels.
 MANY_VALUES = 100
@@ -153,7 +161,7 @@ def training_data(
         lists = [row for row in lists if row]
     if others is not None:
         others = [row for row, stays in zip(others, labelled.tolist(), strict=True) if stays]
-    y = labels(targets[0], first_labels(table[targets[0]]))
+    y = labels(targets[0], first_labels(table[targets[0]], targets[0]))
     _note_labels(y, targets[0], notes)
     choices = None if others is None else _with_picked(others, y, targets[0], shown)
     no_features = {*targets, *shown, *ignore}
@@ -200,13 +208,15 @@ def shown_labels(table: pa.Table, names: Sequence[str]) -> list[list[Any]]:
     return shown
 
 
-def first_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def first_labels(column: pa.ChunkedArray, name: str = "labels") -> pa.ChunkedArray:
     """Return the label at the first place of every row.
 
     Parameters
     ----------
     column : pyarrow.ChunkedArray
         Labels, or lists of labels.
+    name : str, default="labels"
+        Name of the column, for messages.
 
     Returns
     -------
@@ -220,7 +230,9 @@ def first_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """
     if not holds_lists(column):
         return column
-    return pa.chunked_array([pa.array([row[0] if row else None for row in column.to_pylist()])])
+    return pa.chunked_array(
+        [pa.array([row[0] if row else None for row in to_python(name, column)])]
+    )
 
 
 def _read_lists(table: pa.Table, targets: list[str]) -> list[list[Any]]:
@@ -294,7 +306,7 @@ def _cells(
 ) -> Iterator[tuple[str, NDArray[np.intp], NDArray[np.intp], pa.ChunkedArray]]:
     """Yield columns of labels: their name, the rows and places (from 0) of cells, and the cells."""
     if len(targets) == 1 and holds_lists(table[targets[0]]):
-        rows = [row or [] for row in table[targets[0]].to_pylist()]
+        rows = [row or [] for row in to_python(targets[0], table[targets[0]])]
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
         places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         cells = pa.chunked_array([pa.array(list(chain(*rows)))])

@@ -38,6 +38,7 @@ from duelrank.tables._kinds import (
     is_labelled,
     kinds_of,
     labels,
+    to_python,
 )
 from duelrank.tables._rankings import Rankings, label_array, rank_points, wide_columns
 from duelrank.tables._reading import Source, TableError, from_dataframe, open_table
@@ -61,6 +62,7 @@ __all__ = [
     "open_table",
     "output_ending",
     "rank_points",
+    "to_python",
     "wide_columns",
     "writing",
 ]

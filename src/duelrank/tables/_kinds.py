@@ -27,6 +27,8 @@ WORDS_OF_TEXT, DIFFERENT_TEXTS = 2.0, 0.5
 # Scripts that put no spaces between words have letters instead, so many on average.
 SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 LETTERS_OF_TEXT = 6.0
+# What pyarrow writes for dates, times and moments that are out of its range, before their number.
+NOT_WRITTEN = "<value out of range"
 # Short columns are converted so many cells at a time: every call of pyarrow takes microseconds.
 CELLS_TOGETHER = 2**14
 
@@ -151,7 +153,57 @@ def labels(name: str, column: pa.ChunkedArray) -> NDArray[Any]:
         return column.to_numpy()
     if pa.types.is_nested(column.type):
         raise TableError(f"column {name!r} must hold labels, but it holds {column.type}.")
-    return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
+    try:
+        texts = to_text(column)
+    except OutOfRange as error:
+        raise TableError(f"column {name!r} must hold labels, but it holds {error}.") from error
+    return np.array(texts.to_pylist(), dtype=object)
+
+
+class OutOfRange(pa.ArrowInvalid):
+    """A date or time is too far away to be written."""
+
+
+def to_text(column: Any) -> Any:
+    """Write values as text, each as itself.
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        Of any type; what has no text raises a pyarrow.ArrowException.
+
+    Returns
+    -------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        Text.
+    """
+    if pa.types.is_temporal(column.type):
+        # In other time zones than UTC, years that are out of range wrap around.
+        is_moment = pa.types.is_timestamp(column.type)
+        in_utc = column.cast(pa.timestamp(column.type.unit)) if is_moment else column
+        written = in_utc.cast(pa.string())
+        is_far = pc.starts_with(written, NOT_WRITTEN)
+        if pc.any(is_far).as_py():
+            number = written.filter(is_far)[0].as_py().removeprefix(NOT_WRITTEN).strip(": >")
+            raise OutOfRange(f"{column.type} out of range, such as {number}")
+    return column.cast(pa.string())
+
+
+def to_python(name: str, column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column as objects of Python.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, for messages.
+    column : pyarrow.ChunkedArray
+        Of any type.
+    """
+    try:
+        values: list[Any] = column.to_pylist()
+    except OverflowError as error:  # Python's years are 1 to 9999, and its numbers of days end too
+        raise TableError(f"column {name!r} holds {column.type} out of range.") from error
+    return values
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -317,10 +369,6 @@ def _days(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.divide(moments.cast(pa.int64()).cast(pa.float64(), safe=False), MICROSECONDS_A_DAY)
 
 
-def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(pa.string())
-
-
 def _vectors(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Turn lists of numbers into lists of as many floats; a missing cell stays missing."""
     if column.null_count == len(column):
@@ -383,7 +431,7 @@ _CASTS = {
     "number": (_numbers, "numbers"),
     "boolean": (_booleans, "true or false"),
     "date": (_days, "dates such as 2024-05-31"),
-    "category": (_texts, "text"),
-    "text": (_texts, "text"),
+    "category": (to_text, "text"),
+    "text": (to_text, "text"),
     "vector": (_vectors, "lists of finite numbers, all of one length"),
 }

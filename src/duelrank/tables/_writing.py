@@ -18,6 +18,7 @@ import pyarrow.parquet
 
 from duelrank._choices import OUTPUT_ENDINGS, STREAM
 from duelrank._files import replacing
+from duelrank.tables._kinds import OutOfRange, to_python, to_text
 from duelrank.tables._reading import TableError, check_delimiter, usual_delimiter
 
 # An empty text must not look like a missing one.
@@ -155,7 +156,9 @@ def _csv_lines(batch: pa.RecordBatch, delimiter: str) -> bytes:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         try:
-            text = column.cast(pa.string())
+            text = to_text(column)
+        except OutOfRange as error:
+            raise TableError(f"column {name!r} holds {error}.") from error
         except pa.ArrowException as error:
             kind = column.type
             raise TableError(f"column {name!r} holds {kind}, which is no text.") from error
@@ -180,7 +183,10 @@ def _quoted(text: pa.Array, delimiter: str) -> pa.Array:
 
 
 def _write_json_lines(file: BinaryIO, table: pa.Table) -> None:
-    for row in table.to_pylist():
+    names = table.column_names
+    columns = [to_python(name, column) for name, column in zip(names, table.columns, strict=True)]
+    for cells in zip(*columns, strict=True):
+        row = dict(zip(names, cells, strict=True))
         line = json.dumps(_finite(row), ensure_ascii=False, allow_nan=False, default=str)
         file.write(line.encode() + b"\n")
 

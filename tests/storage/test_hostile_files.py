@@ -13,9 +13,11 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
@@ -44,6 +46,7 @@ from duelrank.storage import (  # noqa: E402
     ModelTrustWarning,
     UntrustedTypesError,
     _archive,
+    _saving,
     _schema,
     describe,
     load,
@@ -424,6 +427,51 @@ def test_boosting_gets_all_its_columns(path):
     save(model, path)
     with pytest.raises(ModelFileError, match="HistGradientBoosting"):
         load(path)
+
+
+FRAME = pd.DataFrame(X, columns=list("abcd"))
+BY_PLACE = [[0, 2], [-4, -2], np.array([0, 2]), slice(0, 3, 2), [True, False, True, False]]
+BY_NAME = [["a", "c"], slice("a", "c"), make_column_selector("[ac]"), *BY_PLACE]
+
+
+@pytest.mark.parametrize("table", [X, FRAME], ids=["array", "frame"])
+def test_columns_of_a_table_may_be_told_in_many_ways(table, path):
+    for columns in BY_PLACE if table is X else BY_NAME:
+        parts = ColumnTransformer([("some", StandardScaler(), columns)], remainder="passthrough")
+        model = make_pipeline(parts, DuelRanker(StumpDuels(), random_state=0)).fit(table, Y)
+        save(model, path)
+        assert np.array_equal(load(path).predict(table), model.predict(table))
+
+
+ELSEWHERE = {
+    "beyond the last": [10**6, 2],
+    "before the first": [-5, 2],
+    "others": [1, 2],
+    "one less": [0],
+    "of no name": ["z", "c"],
+    "by another name": ["a", "d"],
+    "a slice": slice(0, 2),
+    "a slice of names": slice("a", "z"),
+    "one": 0,
+    "too few to tell": np.array([True, False, True]),
+    "too many to tell": [True, False, True, False, False],
+    "decimals": [0.0, 2.0],
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("columns", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_columns_that_a_table_does_not_take_are_refused(columns, path, monkeypatch):
+    """On arrays it takes them as they are told, and not by the places that it holds besides."""
+    monkeypatch.setattr(_saving, "column_kinds", lambda model: {})  # which looks for the columns
+    for table in (X, FRAME):
+        parts = ColumnTransformer([("some", StandardScaler(), [0, 2])], remainder="passthrough")
+        model = make_pipeline(parts, DuelRanker(random_state=0)).fit(table, Y)
+        name, part, _ = model[0].transformers_[0]
+        model[0].transformers_[0] = (name, part, columns)
+        save(model, path)
+        with pytest.raises(ModelFileError, match="ColumnTransformer holds"):
+            load(path)
 
 
 def test_names_of_types_hold_no_control_characters(path):

@@ -13,9 +13,12 @@ be able to leave the bounds of an array if its check has passed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
+from operator import ne
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn import (
     calibration,
     compose,
@@ -130,12 +133,50 @@ def _table_fits(transformer: Any) -> bool:
             and all(is_count(place) and place < transformer.n_features_in_ for place in places)
             for places in inputs.values()
         )
+        and _takes_places(transformer)
         and all(_is_step(part) for _, part, _ in parts)
         and all(_is_fitted(part) for name, part, _ in parts if inputs[name])
         and type(transformer.sparse_output_) is bool
         and type(transformer._columns) is list
         and type(transformer._remainder) is tuple
     )
+
+
+def _takes_places(transformer: Any) -> bool:
+    """Tell whether the columns of all parts are those whose places a ColumnTransformer holds.
+
+    It takes columns by their names or places where it was fitted on an array, and else by the
+    places that it holds besides.
+    """
+    names = vars(transformer).get("feature_names_in_", ())
+    place_of = {name: place for place, name in enumerate(names)}
+    for name, _, columns in transformer.transformers_:
+        taken = _places_of(columns, place_of, transformer.n_features_in_)
+        places = transformer._transformer_to_input_indices[name]
+        if len(taken) != len(places) or any(map(ne, taken, places)):
+            return False
+    return True
+
+
+def _places_of(columns: Any, place_of: dict[str, int], n_columns: int) -> Sequence[int]:
+    """Return the places of the columns that a part takes; raises if one is not there."""
+    if isinstance(columns, slice):
+        ends = [columns.start, columns.stop]
+        if any(isinstance(end, str) for end in ends):  # by name, a slice includes its end
+            first, last = (None if end is None else place_of[end] for end in ends)
+            columns = slice(first, None if last is None else last + 1, columns.step)
+        return range(n_columns)[columns]
+    if isinstance(columns, str) or is_count(columns, -n_columns):
+        return _places_of([columns], place_of, n_columns)
+    chosen = list(columns.data if type(columns) is RemainderColumns else columns)
+    if chosen and all(isinstance(column, (bool, np.bool_)) for column in chosen):
+        if len(chosen) != n_columns:
+            raise IndexError
+        return [place for place, is_in in enumerate(chosen) if is_in]
+    return [
+        place_of[column] if isinstance(column, str) else range(n_columns)[column]
+        for column in chosen
+    ]
 
 
 def _is_fitted(part: Any) -> bool:

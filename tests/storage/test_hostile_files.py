@@ -166,17 +166,42 @@ def test_hashing_into_no_columns_is_refused(path):
         load(path)
 
 
+@pytest.fixture(scope="module")
+def fitted_boosting():
+    """A model whose trees begin with a set of categories, and a table for it."""
+    table = np.column_stack([np.array([2.0, 0.0, 1.0])[Y], X[:, 1:]])
+    engine = HistGradientBoostingClassifier(max_iter=2, categorical_features=[0])
+    return DuelRanker(engine, random_state=0).fit(table, Y), table
+
+
+@pytest.fixture
+def boosting(fitted_boosting):
+    """Return a copy of this model, the table, and the first tree."""
+    model, table = copy.deepcopy(fitted_boosting)
+    tree = model.duels_.estimators_[0]._predictors[0][0]
+    assert tree.nodes["is_categorical"].tolist() == [1, 0, 0]
+    assert len(tree.raw_left_cat_bitsets) == len(tree.binned_left_cat_bitsets) == 1
+    return model, table, tree
+
+
 @pytest.mark.parametrize("flag", ["is_categorical", "is_leaf", "missing_go_to_left"])
-def test_flags_of_nodes_are_zero_or_one(flag, path):
+def test_flags_of_nodes_are_zero_or_one(flag, boosting, path):
     """Compiled code takes 2 for true; 2 & True is false."""
-    model = DuelRanker(HistGradientBoostingClassifier(max_iter=2), random_state=0).fit(X, Y)
+    model, table, tree = boosting
     save(model, path)
-    load(path).predict(X)
-    nodes = model.duels_.estimators_[0]._predictors[0][0].nodes
-    nodes[flag][0] = 2
-    nodes["bitset_idx"][0] = 2**31
+    load(path).predict(table)
+    tree.nodes[flag][0] = 2
     save(model, path)
-    with pytest.raises(ModelFileError, match="of a tree"):
+    with pytest.raises(ModelFileError, match="the nodes of a tree are not counted right"):
+        load(path)
+
+
+@pytest.mark.parametrize("place", [1, 2**31])
+def test_sets_of_categories_beyond_the_last_are_refused(place, boosting, path):
+    model, _, tree = boosting
+    tree.nodes["bitset_idx"][0] = place
+    save(model, path)
+    with pytest.raises(ModelFileError, match="the categories of a tree are not counted right"):
         load(path)
 
 

@@ -225,6 +225,17 @@ def test_every_audited_type_is_tried():
     } - tried - ELSEWHERE == set()
 
 
+def test_the_audited_types_are_those_of_the_security_policy():
+    policy = (Path(__file__).parents[2] / "SECURITY.md").read_text()
+    listed = policy[policy.index("Audited are ") : policy.index("**All other types must be named")]
+    trees = {"DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees"}
+    assert "; decision trees, extra trees and their forests; and" in listed
+    assert {
+        *re.findall("`(.*?)`", listed),
+        *(f"{tree}{task}" for tree in trees for task in ("Classifier", "Regressor")),
+    } == {kind.__name__ for kind in AUDITED if not kind.__name__.startswith("_")}
+
+
 def changes_of_array(array):
     yield array[:0]
     yield array[..., :-1] if array.ndim else array

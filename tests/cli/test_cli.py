@@ -296,6 +296,19 @@ def test_labels_of_any_length_are_cut_in_messages(tmp_path):
     assert len(told) < 1500
 
 
+def test_labels_of_any_length_are_cut_in_explanations(tmp_path):
+    long = [f"{letter}{'x' * 100_000}{letter}" for letter in "uvw"]
+    data, model = tmp_path / "long.parquet", tmp_path / "m.skops"
+    rows = {"a": X[::5, 2], "b": np.array(long)[Y[::5]], "y": np.array(long)[Y[::5]]}
+    pq.write_table(pa.table(rows), data)
+    options = ("--target", "y", "--categorical", "b", "--engine", "logistic", "--coverage", "0.6")
+    succeed("fit", data, *options, "-o", model)
+    told = succeed("explain", model, data, "--row", 0).stdout
+    assert len(told) < 30_000
+    assert "its label is uxxx" in told
+    assert "xxx … xxx" in told
+
+
 @pytest.mark.skipif(not COMMAND.exists(), reason="the package is not installed")
 @pytest.mark.skipif(os.name != "posix", reason="needs a terminal")
 def test_progress_on_a_terminal_only(flowers, tmp_path):

@@ -13,7 +13,7 @@ from duelrank.cli._labels import known_code, known_codes
 from duelrank.cli._model import Model, load_model
 from duelrank.cli._options import reading_options, trust_option
 from duelrank.cli._shortlists import ROUNDING, ListMaker, list_maker, percent
-from duelrank.cli._terminal import note, plain, show, table
+from duelrank.cli._terminal import brief, note, plain, show, table
 
 if TYPE_CHECKING:
     from duelrank.explanations import DuelExplanation
@@ -72,7 +72,7 @@ def explain(
     rivals = _rivals(tournament, label, asked)
     proba = ranker.predict_proba(point)[0] if hasattr(ranker, "predict_proba") else None
     kind = "first label" if model.description.learned_from_lists else "label"
-    show(f"Row {row} of {plain(data)}{_truth(tournament, label, kind)}")
+    show(f"Row {row} of {brief(data)}{_truth(tournament, label, kind)}")
     show("")
     show(_ranking_table(tournament, proba, top))
     lists = list_maker(model)
@@ -154,11 +154,11 @@ def _truth(tournament: Tournaments, label: tuple[int, str] | None, kind: str) ->
         return ""
     code, written = label
     where = "not known to the model" if code < 0 else f"place {_codes(tournament).index(code) + 1}"
-    return f"; its {kind} is {plain(written)} ({where})"
+    return f"; its {kind} is {brief(written)} ({where})"
 
 
 def _ranking_table(tournament: Tournaments, proba: Any, top: int) -> Any:
-    names = [plain(label) for label in tournament.classes.tolist()]
+    names = [brief(label) for label in tournament.classes.tolist()]
     order = _codes(tournament)
     headings = [("place", "right"), ("label", "left"), ("chance", "right"), ("won", "right")]
     if proba is None:
@@ -194,7 +194,7 @@ def _story(tournament: Tournaments, aggregation: str, ties: str) -> list[str]:
     """Tell the cycles, the upsets and how the ranking was made."""
     from duelrank.report import RANKED_BY, TIES_BY
 
-    names = [plain(label) for label in tournament.classes.tolist()]
+    names = [brief(label) for label in tournament.classes.tolist()]
     order = _codes(tournament)
     lines = [""]
     numbers = tournament.components[0]
@@ -236,7 +236,7 @@ def _list_story(
     """Tell which labels are in the list, and why the next one and the label of the row are not."""
     ranked = lists.shortlister.ranked_lists(lists.points(X))
     is_in, values = ranked.masks[0, 0], ranked.p_values[0]
-    names = [plain(name) for name in tournament.classes.tolist()]
+    names = [brief(name) for name in tournament.classes.tolist()]
     order = _codes(tournament)
     inside = [names[code] for code in order if is_in[code]]
     outside = [code for code in order if not is_in[code]]
@@ -289,11 +289,11 @@ def _loop(tournament: Tournaments, members: list[int], names: list[str]) -> list
 
 def _show_reasons(reasons: DuelExplanation) -> None:
     """Show the texts with the words marked that spoke, and what else did."""
-    label, rival = plain(reasons.label), plain(reasons.rival)
+    label, rival = brief(reasons.label), brief(reasons.rival)
     show("")
     show(f"Why {label} before {rival}? The margin of their duel is {reasons.margin:+.2f}.")
     for column, pieces in reasons.texts.items():
-        show(_marked(plain(column), pieces))
+        show(_marked(brief(column), pieces))
     made = table([(f"for {label}", "left"), ("", "right"), ("", "right"),
                   (f"for {rival}", "left"), ("", "right"), ("", "right")])  # fmt: skip
     several = len(reasons.texts) > 1  # then a word is said with its column
@@ -325,8 +325,8 @@ def _first_reasons(side: list[tuple[str, float]]) -> list[tuple[str, float]]:
 
 def _named(item: Any, with_column: bool) -> str:
     if item.is_word:
-        return plain(f"{item.column}: {item.text}" if with_column else item.text)
-    return plain(f"{item.column} = {item.text}" if item.text else item.column)
+        return brief(f"{item.column}: {item.text}" if with_column else item.text)
+    return brief(f"{item.column} = {item.text}" if item.text else item.column)
 
 
 def _marked(column: str, pieces: list[Piece]) -> Any:

@@ -39,6 +39,11 @@ def shortened(message: str) -> str:
     return f"{message[:half]} … {message[-half:]}"
 
 
+def brief(name: Any) -> str:
+    """Return a label or name as people read it: without control characters, and not too long."""
+    return plain(shortened(str(name)))
+
+
 def note(message: str) -> None:
     """Write a remark to standard error."""
     click.echo(f"Note: {plain(shortened(message))}", err=True)

@@ -28,6 +28,7 @@ from duelrank.tables import (  # noqa: E402
     output_ending,
     writing,
 )
+from duelrank.tables._pipes import Pipe, is_pipe  # noqa: E402
 
 QUICK = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -516,6 +517,24 @@ def test_parquet_through_a_pipe(tmp_path):
     writer.start()
     with open_table(str(pipe)) as source:
         assert source.read().equals(table)
+    writer.join(10)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes")
+def test_pipes_are_read_from_where_somebody_stopped():
+    reads, writes = os.pipe()
+    content = bytes(range(256)) * 20_000
+    writer = threading.Thread(target=lambda: (os.write(writes, content), os.close(writes)))
+    with os.fdopen(reads, "rb") as file:
+        assert is_pipe(file)
+        writer.start()
+        begun = file.read(10)
+        pipe = Pipe(file)
+        parts = [pipe.read(size) for size in (0, 1, 100, 2**21)]
+        assert [len(part) for part in parts] == [0, 1, 100, 2**21]
+        assert b"".join([begun, *parts, pipe.read()]) == content
+        assert pipe.read() == pipe.read(5) == b""
+        pipe.close()
     writer.join(10)
 
 

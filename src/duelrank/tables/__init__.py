@@ -16,6 +16,7 @@ table to these kinds, or says which column cannot be converted. Labels are never
 stays ``01``. Empty cells are missing; in features, so are the words of `MISSING`.
 
 - `_reading`: a file or a stream becomes a `Source`, read at once or in batches;
+- `_pipes`: what comes through pipes can be waited for and given up;
 - `_kinds`: columns become features and labels;
 - `_rankings`: points are ranked, and rankings become columns;
 - `_writing`: tables become a file, written completely or not at all, or a stream.

@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from duelrank._choices import COMPRESSED_ENDINGS, STREAM, is_delimiter
+from duelrank.tables._pipes import Pipe, is_pipe, waiting_for
 
 PARQUET_MAGIC = b"PAR1"
 HEADER_BYTES = 2**20
@@ -113,9 +114,11 @@ def open_table(
     name = "standard input" if path == STREAM else path
     with _naming(name):
         file = _open_bytes(path)
+    pipe = None
     try:
         with _naming(name):
-            stream = _Peekable(file)
+            pipe = Pipe(file) if is_pipe(file) else None
+            stream = _Peekable(pipe or file)
             if stream.head.startswith(PARQUET_MAGIC):
                 # What comes through a pipe comes once, and Parquet is read from its end.
                 is_file = path != STREAM and Path(path).is_file()
@@ -129,6 +132,8 @@ def open_table(
             _check_columns(source)
         yield source
     finally:
+        if pipe is not None:
+            pipe.close()
         if path != STREAM:
             file.close()
 
@@ -161,7 +166,7 @@ class _Peekable:
     closed = False
 
     def __init__(self, file: Any) -> None:
-        self._file = file
+        self.file = file
         self.head: bytes = file.read(HEADER_BYTES)
         while b"\n" not in self.head and len(self.head) < LONGEST_ROW_BYTES:
             more = file.read(HEADER_BYTES)
@@ -173,11 +178,11 @@ class _Peekable:
     def read(self, size: int | None = None) -> bytes:
         if size is None or size < 0:
             left, self._left = self._left, b""
-            return bytes(left + self._file.read())
+            return bytes(left + self.file.read())
         if self._left:
             part, self._left = self._left[:size], self._left[size:]
             return part
-        return bytes(self._file.read(size))
+        return bytes(self.file.read(size))
 
 
 def _csv(name: str, stream: _Peekable, delimiter: str, encoding: str) -> Source:
@@ -202,10 +207,13 @@ def _csv(name: str, stream: _Peekable, delimiter: str, encoding: str) -> Source:
         )
 
     def read(columns: list[str]) -> pa.Table:
-        return pa.csv.read_csv(stream, convert_options=convert(columns), **options)
+        made = {"convert_options": convert(columns), **options}
+        return waiting_for(stream.file, pa.csv.read_csv, stream, **made)
 
     def batches(columns: list[str], rows: int) -> Iterator[pa.Table]:
-        for batch in pa.csv.open_csv(stream, convert_options=convert(columns), **options):
+        made = {"convert_options": convert(columns), **options}
+        reader = waiting_for(stream.file, pa.csv.open_csv, stream, **made)
+        while (batch := waiting_for(stream.file, next, reader, None)) is not None:
             yield pa.Table.from_batches([batch])
 
     return Source(name, names, True, read, batches)

@@ -204,17 +204,51 @@ def test_sums_are_exact_where_products_cancel() -> None:
     assert exact_sum(0.5, a, b) == float(exact)
 
 
-def test_checks_that_would_take_too_long_are_left_out(monkeypatch) -> None:
-    def checked(*args):
-        raise AssertionError("checked")
-
-    monkeypatch.setattr(_certificate, "_solve", checked)
+@pytest.mark.parametrize("limit", ["MOST_NUMBERS", "MOST_NUMBERS_TOGETHER", "MOST_COLUMNS"])
+@pytest.mark.parametrize("engine", [LogisticDuels(), LogisticDuelsCV([0.1, 1.0], cv=2)])
+def test_duels_too_large_to_be_checked_have_not_converged(
+    limit: str, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, codes = two_labels()
+    monkeypatch.setattr(_certificate, limit, 2)
+    assert engine.fit(X, codes, 2).converged_.all()  # ordinary rows need no check
     X[:, 0] *= 1e8
-    with pytest.raises(AssertionError, match="checked"):
-        LogisticDuels().fit(X, codes, 2)
-    monkeypatch.setattr(_certificate, "MOST_NUMBERS_TOGETHER", X.size - 1)
-    assert LogisticDuels().fit(X, codes, 2).converged_.all()
+    with pytest.warns(ConvergenceWarning, match=r"Columns \[0\] of X .* standardise them"):
+        engine.fit(X, codes, 2)
+    assert not engine.converged_.any()
+    assert np.isinf(engine.decrement_).all()
+
+
+def test_a_wide_duel_with_an_outlier_does_not_claim_to_be_solved() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 2100))
+    codes = (X[:, :5].sum(axis=1) + rng.standard_normal(3000) > 0).astype(np.intp)
+    X[0, 0] = 1e10
+    with pytest.warns(ConvergenceWarning, match=r"Columns \[0\] of X"):
+        assert not LogisticDuels().fit(X, codes, 2).converged_.any()
+
+
+def test_duels_in_the_space_of_their_rows_are_not_checked_and_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    X, codes = rng.standard_normal((20, 60)), np.arange(20) % 2
+    weights = np.ones(20)
+    weights[0] = 1e9
+    assert LogisticDuels().fit(X, codes, 2, sample_weight=weights).converged_.all()
+    monkeypatch.setattr(_certificate, "MOST_COLUMNS", 50)
+    with pytest.warns(ConvergenceWarning, match="the weights or C are very large or small"):
+        assert not LogisticDuels().fit(X, codes, 2, sample_weight=weights).converged_.any()
+
+
+def test_only_duels_that_are_too_large_are_left_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, codes = two_labels(100, 3)
+    X[:, 0] *= 1e8
+    codes[::10] = 2
+    monkeypatch.setattr(_certificate, "MOST_NUMBERS", 3 * 80)
+    with pytest.warns(ConvergenceWarning, match="1 of 3 duels .*: 0-1. Columns"):
+        engine = LogisticDuels().fit(X, codes, 3)
+    assert engine.converged_.tolist() == [False, True, True]
 
 
 def test_intercepts_alone_are_solved_too() -> None:
@@ -321,7 +355,6 @@ def test_no_more_is_gained_than_a_decrement_says() -> None:
     settings = Settings(C, True, None, 1e-8, 100, 512)
     made = Objective.from_rows(rows, settings)
     problem = _certificate._Problem.of(rows, made, 0, np.arange(28), codes)
-    assert problem is not None
     intercept = start.intercept_[0]
     duel = _certificate._Duel(np.array([-31 / 2e22, start.coef_[0, 0]]), intercept, 0.0)
     own = problem.value(problem.read(duel))

@@ -31,8 +31,8 @@ from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._rows import Settings, TrainingRows
 
-# Duels with more numbers, or more columns, keep the certificate of the solver, and so do all duels
-# if they have more numbers together: a check would take much longer than the fit.
+# Duels with more numbers, or more columns, are not checked, and none is if they have more numbers
+# together: that would take much longer than the fit.
 MOST_NUMBERS, MOST_COLUMNS = 2**24, 2**11
 MOST_NUMBERS_TOGETHER = 2**28
 MOST_ITERATIONS = 100
@@ -53,6 +53,9 @@ def certify(
 ) -> None:
     """Check duels that need care, and solve those again that are not at their minimum.
 
+    Those that are not checked, because they are too large or solved in the space of their rows,
+    get an infinite decrement: the solver's own says too little of them.
+
     Parameters
     ----------
     rows : TrainingRows
@@ -70,12 +73,13 @@ def certify(
     """
     if not objective.extremes.need_care:
         return
-    both = np.all(objective.sides, axis=0) & ~fitted.by_rows
+    both = np.all(objective.sides, axis=0)
     if wanted is not None:
         both &= wanted
+    by_features = both & ~fitted.by_rows
     n_rows = count_sides(rows.feedback, rows.n_classes).sum(axis=0)
-    if float(n_rows[both].sum()) * rows.X.shape[1] > MOST_NUMBERS_TOGETHER:
-        return
+    checked = by_features & can_be_checked(np.where(by_features, n_rows, 0), rows.X.shape[1])
+    fitted.decrement[both & ~checked] = np.inf
     of_duels = DuelRows(rows.feedback, rows.n_classes)
     first, second = pairs(rows.n_classes)
     places = fitted.places(np.arange(len(first)))
@@ -83,8 +87,6 @@ def certify(
     def check(duel: int) -> None:
         mine, won = of_duels.of(int(first[duel]), int(second[duel]))
         problem = _Problem.of(rows, objective, duel, mine, won)
-        if problem is None:
-            return
         place = places[duel]
         start = _Duel(fitted.coef[place], fitted.intercept[duel], fitted.decrement[duel])
         found, n_iter = _solve(problem, start, settings.tol, settings.max_iter)
@@ -92,17 +94,14 @@ def certify(
         fitted.decrement[duel] = found.decrement
         fitted.n_iter[duel] += n_iter
 
-    threads.map(check, np.flatnonzero(both).tolist())
+    threads.map(check, np.flatnonzero(checked).tolist())
 
 
-def can_be_checked(rows_of_duels: NDArray[np.intp], n_columns: int) -> bool:
-    """Tell whether all duels are small enough to be checked, alone and together."""
-    largest, together = int(rows_of_duels.max(initial=0)), float(rows_of_duels.sum())
-    return (
-        largest * n_columns <= MOST_NUMBERS
-        and together * n_columns <= MOST_NUMBERS_TOGETHER
-        and n_columns <= MOST_COLUMNS
-    )
+def can_be_checked(rows_of_duels: NDArray[Any], n_columns: int) -> NDArray[np.bool_]:
+    """Tell which duels are small enough to be checked; none is if they are too many together."""
+    numbers = rows_of_duels.astype(np.float64) * n_columns
+    few = n_columns <= MOST_COLUMNS and float(numbers.sum()) <= MOST_NUMBERS_TOGETHER
+    return np.asarray((numbers <= MOST_NUMBERS) & few)
 
 
 class _Duel(NamedTuple):
@@ -137,12 +136,10 @@ class _Problem(NamedTuple):
         duel: int,
         mine: NDArray[np.intp],
         won: NDArray[np.intp],
-    ) -> _Problem | None:
-        """Make the problem of a duel from its rows; None if it is too large."""
+    ) -> _Problem:
+        """Make the problem of a duel from its rows."""
         X, scaling = rows.X, objective.scaling
         n_columns = X.shape[1]
-        if not can_be_checked(np.array([len(mine)]), n_columns):
-            return None
         points = X[mine] if isinstance(X, np.ndarray) else X[mine].toarray()
         points = points.astype(np.float64)
         strength = objective.strength_of_sides(np.array([duel]))[:, 0][won]

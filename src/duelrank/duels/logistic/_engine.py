@@ -25,7 +25,7 @@ from duelrank.blocks import LabeledBlocks, in_blocks
 from duelrank.duels._protocol import check_counts, is_finite_array
 from duelrank.duels.logistic._assembly import Objective
 from duelrank.duels.logistic._blocks import fit_blocks
-from duelrank.duels.logistic._extremes import NEED_CARE, Extremes, listed, quiet
+from duelrank.duels.logistic._extremes import Extremes, advice, listed, quiet
 from duelrank.duels.logistic._fit import fit_in_memory
 from duelrank.duels.logistic._kept import KeptDuels, kept_duels, own_rows
 from duelrank.duels.logistic._linear import LinearDuels
@@ -487,7 +487,7 @@ def warn_unless_converged(
     """Count the models that have not converged, (K(K−1)/2, …), and name their duels.
 
     They are named by labels if a ranker fits the engine, else by codes. If columns need care, these
-    are named as well.
+    are named as well, or whatever else does.
     """
     missing = np.flatnonzero(~converged.reshape(len(converged), -1).all(axis=1))
     if len(missing) == 0:
@@ -498,16 +498,12 @@ def warn_unless_converged(
     named = ", ".join(f"{names[first[d]]!r}-{names[second[d]]!r}" for d in missing[:10])
     by_number = "" if labels else ", by the numbers of their labels"
     more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-    advice = "Raise max_iter or tol, or lower C."
-    if extremes is not None and len(extremes.careful):
-        single = engine.intercept_.dtype == np.float32
-        advice = (
-            f"Columns {listed(extremes.careful)} of X {NEED_CARE}: standardise them"
-            f"{', or fit with dtype=float64' if single else ''}."
-        )
+    helps = "Raise max_iter or tol, or lower C."
+    if extremes is not None and extremes.need_care:
+        helps = advice(extremes, single=engine.intercept_.dtype == np.float32)
     warnings.warn(
         f"{np.count_nonzero(~converged)} of {converged.size} {models} did not converge within "
-        f"max_iter={engine.max_iter} iterations{by_number}: {named}{more}. {advice}",
+        f"max_iter={engine.max_iter} iterations{by_number}: {named}{more}. {helps}",
         ConvergenceWarning,
         # Of whoever called the engine's fit.
         stacklevel=3 + (has_wrapped_fit(engine) if fit_is_wrapped is None else fit_is_wrapped),

@@ -44,6 +44,14 @@ def quiet() -> np.errstate:
     return np.errstate(all="ignore")
 
 
+def advice(extremes: Extremes, single: bool) -> str:
+    """Say what helps duels that need care and have not converged, in single precision or double."""
+    wider = ", or fit with dtype=float64" if single else ""
+    if len(extremes.careful):
+        return f"Columns {listed(extremes.careful)} of X {NEED_CARE}: standardise them{wider}."
+    return f"X, the weights or C are very large or small: multiply them by constants{wider}."
+
+
 def listed(columns: NDArray[np.intp]) -> str:
     """Name the first ten columns."""
     more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""

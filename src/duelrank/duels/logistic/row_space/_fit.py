@@ -24,10 +24,9 @@ def plan_by_rows(rows: TrainingRows, objective: Objective, settings: Settings) -
     Duels without enough rows to be solved have no coefficients, and count as such duels.
     """
     n_rows = count_sides(rows.feedback, rows.n_classes).sum(axis=0).astype(np.intp)
-    careful = objective.anchor is None and objective.extremes.need_care
-    if careful and can_be_checked(n_rows, rows.X.shape[1]):
-        return ByRows(np.zeros(len(n_rows), dtype=bool), (0, 0))  # they are checked by features
     by_rows = goes_by_rows(n_rows, rows.X, objective.scaling, settings.working_memory)
+    if objective.anchor is None and objective.extremes.need_care:
+        by_rows &= ~can_be_checked(n_rows, rows.X.shape[1])  # checks are made by features
     if not by_rows.any():
         return ByRows(by_rows, (0, 0))
     anchor = objective.anchor

@@ -343,6 +343,10 @@ def test_census_counts_and_measures_all_rows(ends, weighted, names, dtype, seed)
     deviations = (weights[:, np.newaxis] * (exact - mean) ** 2).sum(axis=0)
     np.testing.assert_allclose(census.mean, mean, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(census.deviations, deviations, rtol=1e-11, atol=1e-25)
+    np.testing.assert_array_equal(census.least, X[kept].min(axis=0))
+    np.testing.assert_array_equal(census.most, X[kept].max(axis=0))
+    assert (census.lightest, census.heaviest) == (weights[kept].min(), weights.max())
+    assert census.varies.tolist() == np.ptp(X[kept], axis=0).astype(bool).tolist()
 
 
 @pytest.mark.parametrize("n_blocks", [1, 7, 70])

@@ -44,6 +44,10 @@ class Census:
         Sum of the digests of every label's rows; see `row_digests`.
     mean, deviations : ndarrays of shape (n_features,)
         Weighted mean of the features, and weighted sum of the squared deviations from it.
+    least, most : ndarrays of shape (n_features,)
+        Their smallest and largest numbers, in rows of positive weight.
+    lightest, heaviest : float
+        The smallest and the largest positive weight.
     """
 
     head: Any
@@ -55,6 +59,16 @@ class Census:
     digests: Digests
     mean: Floats
     deviations: Floats
+    least: Floats
+    most: Floats
+    lightest: float
+    heaviest: float
+
+    @property
+    def varies(self) -> NDArray[np.bool_]:
+        """Which features are not constant, up to a few units in the last place."""
+        largest = np.maximum(np.abs(self.least), np.abs(self.most))
+        return np.asarray(self.most - self.least > 4 * np.finfo(self.dtype).eps * largest)
 
 
 def count_block(number: int, columns: Columns) -> Census:
@@ -67,9 +81,10 @@ def count_block(number: int, columns: Columns) -> Census:
         )
     head = X[:0]
     try:
-        points = check_array(
-            X, dtype=(np.float64, np.float32), ensure_min_samples=0, input_name="X"
-        )
+        with np.errstate(all="ignore"):  # who learns from numbers that overflow refuses them
+            points = check_array(
+                X, dtype=(np.float64, np.float32), ensure_min_samples=0, input_name="X"
+            )
     except (TypeError, ValueError) as error:
         if hasattr(X, "columns"):
             error.add_note(f"It is in the columns {_unfit_columns(X)} of X.")
@@ -86,7 +101,8 @@ def count_block(number: int, columns: Columns) -> Census:
     seen = weights > 0
     if not seen.all():
         points, codes, weights = points[seen], codes[seen], weights[seen]
-    mean, deviations = _moments(points, weights)
+    with np.errstate(all="ignore"):
+        mean, deviations = _moments(points, weights)
     return Census(
         head,
         points.dtype,
@@ -97,6 +113,10 @@ def count_block(number: int, columns: Columns) -> Census:
         digests_of_labels(row_digests(points, weights), codes, len(names)),
         mean,
         deviations,
+        points.min(axis=0, initial=np.inf).astype(np.float64),
+        points.max(axis=0, initial=-np.inf).astype(np.float64),
+        float(weights.min(initial=np.inf)),
+        float(weights.max(initial=0)),
     )
 
 
@@ -116,7 +136,8 @@ def merge_censuses(parts: list[Census]) -> Census:
         counts[place] += part.counts
         weights[place] += part.weights
         digests[place] += part.digests
-    mean, deviations = _merged_moments(seen)
+    with np.errstate(all="ignore"):
+        mean, deviations = _merged_moments(seen)
     return Census(
         total.head,
         np.result_type(*(part.dtype for part in seen)),
@@ -127,6 +148,10 @@ def merge_censuses(parts: list[Census]) -> Census:
         digests,
         mean,
         deviations,
+        np.min([part.least for part in seen], axis=0),
+        np.max([part.most for part in seen], axis=0),
+        min(part.lightest for part in seen),
+        max(part.heaviest for part in seen),
     )
 
 

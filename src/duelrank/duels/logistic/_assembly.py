@@ -110,7 +110,8 @@ class Objective(NamedTuple):
         n_classes = len(label_weights)
         sides = np.stack([label_weights[side] for side in pairs(n_classes)])
         class_weights = ClassWeights(settings.class_weight, n_classes, sides)
-        scaling = Scaling.from_census(census, settings.fit_intercept, dtype)
+        strength = settings.C * class_weights.most()
+        scaling = Scaling.from_census(census, settings.fit_intercept, dtype, strength)
         return cls(settings.C, class_weights, scaling)
 
     @property

@@ -8,6 +8,9 @@ the sample is close.
 
 With very many labels, the coefficients of all duels are too many to be part of every pass. Tasks
 solve some duels each then (`_tiles`).
+
+Duels that need care are not checked as in memory (`_certificate`), but by those tasks: they have
+not converged.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from duelrank.blocks import Columns, Digests, LabeledBlocks
 from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._checkpoint import Checkpoint, fingerprint_of
+from duelrank.duels.logistic._extremes import Extremes, quiet
 from duelrank.duels.logistic._fit import Steps, solve_tiles
 from duelrank.duels.logistic._newton import SINGLE_TOL, State
 from duelrank.duels.logistic._passes import BlockProblems, Coding, ProblemsByPasses
@@ -63,8 +67,8 @@ def fit_blocks(
     settings: Settings,
     threads: Threads,
     start_progress: StartProgress,
-) -> FittedDuels:
-    """Fit all duels.
+) -> tuple[FittedDuels, Extremes]:
+    """Fit all duels, and tell what is not ordinary about their columns.
 
     Parameters
     ----------
@@ -93,7 +97,7 @@ def fit_blocks(
     )
     if ranges is not None:
         solve_tasks(blocks.passes, ranges, coding, settings, checkpoint, start_progress)
-        return fitted
+        return fitted, objective.extremes
     rows = _sample(blocks, labels, coding, settings)
     wanted = ~fitted.solved
     sample = Assembly.of(rows, objective, settings, threads, wanted=wanted, precise=False)
@@ -107,8 +111,13 @@ def fit_blocks(
 
     steps = Steps.of(start_progress, sample, checkpoint)
     solve_tiles(sample, checkpoint, steps, solution_on_sample, problems)
+    sizes = np.where(census.varies, objective.scaling.scale, 0)
+    sizes[objective.extremes.negligible] = 0
+    extremes = objective.extremes.hidden_in(rows.X, objective.scaling.mean, sizes)
+    if extremes.need_care:
+        fitted.decrement[wanted] = np.inf
     checkpoint.finish()
-    return fitted
+    return fitted, extremes
 
 
 def _sample(
@@ -131,7 +140,8 @@ def _sample(
 
 def sample_block(number: int, columns: Columns, coding: Coding, share: Floats) -> TrainingRows:
     """Return about such a share of every label's rows in a block; all of them from 1 on."""
-    rows = coding.rows(columns)
+    with quiet():
+        rows = coding.rows(columns)
     drawn = np.random.default_rng([SEED, number]).random(len(rows.feedback)) / share[rows.feedback]
     if rows.weights is None:
         rows = rows._replace(weights=np.ones(len(drawn)))

@@ -23,6 +23,7 @@ from duelrank._sklearn import has_wrapped_fit, with_callbacks
 from duelrank._threads import threads_of_blas
 from duelrank.blocks import LabeledBlocks, in_blocks
 from duelrank.duels._protocol import check_counts, is_finite_array
+from duelrank.duels._sides import check_magnitude
 from duelrank.duels.logistic._assembly import Objective
 from duelrank.duels.logistic._blocks import fit_blocks
 from duelrank.duels.logistic._extremes import Extremes, advice, listed, quiet
@@ -230,9 +231,11 @@ class LogisticDuels(LinearDuels):
             extremes: Extremes | None = None
             if isinstance(X, LabeledBlocks):
                 self._refuse_to_keep("X in blocks of rows")
+                _check_numbers(X, self.dtype)
                 validate_data(self, X.census.head, skip_check_array=True)
                 C = strength_for_census(self.C, X.census, centre=bool(self.fit_intercept))
-                fitted = fit_blocks(X, self.dtype, self._settings(C), threads, start_progress)
+                settings = self._settings(C)
+                fitted, extremes = fit_blocks(X, self.dtype, settings, threads, start_progress)
                 kept = KeptDuels.of_features(fitted.coef, n_classes)
             else:
                 rows = check_training_rows(self, X, feedback, n_classes, sample_weight)
@@ -475,6 +478,14 @@ def _check_blocks(blocks: LabeledBlocks, feedback: Any, n_classes: int, sample_w
                 f"{name} must be None, as labelled blocks bring theirs along; "
                 f"got {type(value).__name__}."
             )
+
+
+def _check_numbers(blocks: LabeledBlocks, dtype: Any) -> None:
+    """Raise unless all numbers are as small as they have to be in memory."""
+    ends = np.stack([blocks.census.least, blocks.census.most])
+    check_magnitude(ends)
+    if dtype is not None and np.abs(ends).max(initial=0) > np.finfo(dtype).max:
+        raise ValueError(f"Input X contains infinity or a value too large for {np.dtype(dtype)!r}.")
 
 
 def warn_unless_converged(

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from duelrank.blocks import Census
 from duelrank.duels.logistic._batch import Floats
 
 NEGLIGIBLE_GAIN = 1e-12  # of all columns that cannot matter, as a share of the objective
@@ -116,24 +117,64 @@ class Extremes(NamedTuple):
             return cls.none(X.shape[1])
         negligible, told = _negligible(X, mean, spread, strength)
         sizes = np.where(negligible, 0, spread)
+        of_scale = _of_other_scale(_sizes_of_entries(X, sizes), sizes)
+        found = cls(negligible, told, of_scale, False)._with_sizes(mean, sizes, strength, X.dtype)
+        if weights is not None and len(weights):
+            uneven = bool(weights.max() > LARGEST_WEIGHT_RATIO * weights.min())
+            found = found._replace(everywhere=found.everywhere or uneven)
+        return found.hidden_in(X, mean, sizes)
+
+    @classmethod
+    def of_census(
+        cls, census: Census, dtype: np.dtype[Any], mean: Floats, spread: Floats, strength: float
+    ) -> Extremes:
+        """Look at what a census tells; what hides deviations, it does not.
+
+        Parameters
+        ----------
+        census : Census
+            What is known of rows in blocks.
+        dtype : dtype
+            Precision in which they are learned from.
+        mean, spread, strength
+            As in `of`.
+        """
+        if strength == 0:
+            return cls.none(len(mean))
+        some = np.flatnonzero(_small(mean, spread, strength, dense=True))
+        largest = np.maximum(census.most - mean, mean - census.least)[some]
+        varies = census.varies[some] & (largest > 1e-12 * np.abs(mean[some]))
+        negligible, told = _smallest(some, largest, varies, len(mean), strength)
+        sizes = np.where(negligible, 0, spread)
+        of_scale = _of_other_scale(sizes, sizes)
+        found = cls(negligible, told, of_scale, False)._with_sizes(mean, sizes, strength, dtype)
+        uneven = census.heaviest > LARGEST_WEIGHT_RATIO * census.lightest
+        return found._replace(everywhere=found.everywhere or uneven)
+
+    def hidden_in(self, X: Any, mean: Floats, sizes: Floats) -> Extremes:
+        """Add columns whose deviations hide, as rows or a sample of them show; (n, n_features)."""
         varying = np.flatnonzero(sizes > 0)
-        if len(varying) == 0:  # intercepts alone, which weights and constants may hide
-            return cls(negligible, told, varying.astype(np.intp), True)
-        of_scale = _of_other_scale(X, sizes, varying)
-        offset = LARGEST_OFFSET if X.dtype == np.float64 else LARGEST_OFFSET_SINGLE
-        away = varying[np.abs(mean[varying]) > offset * sizes[varying]]
-        hidden = varying[_hide_deviations(X, mean, sizes, varying)]
-        careful = np.unique(np.concatenate([of_scale, away, hidden]))
+        if len(varying) == 0:
+            return self
+        return self._with_careful(varying[_hide_deviations(X, mean, sizes, varying)])
+
+    def _with_careful(self, columns: NDArray[np.intp]) -> Extremes:
+        return self._replace(careful=np.union1d(self.careful, columns).astype(np.intp))
+
+    def _with_sizes(self, mean: Floats, sizes: Floats, strength: float, dtype: Any) -> Extremes:
+        """Add what sizes and means of columns tell, sizes of 0 where nothing varies."""
+        if not sizes.any():  # intercepts alone, which weights and constants may hide
+            return self._replace(everywhere=True)
+        offset = LARGEST_OFFSET if dtype == np.float64 else LARGEST_OFFSET_SINGLE
+        away = np.flatnonzero((sizes > 0) & (np.abs(mean) > offset * sizes))
         curvature = strength * float(sizes.max()) ** 2
         everywhere = not SMALLEST_CURVATURE <= curvature <= LARGEST_CURVATURE
         everywhere |= not SMALLEST_STRENGTH <= strength <= LARGEST_STRENGTH
-        if X.dtype == np.float32:
+        if dtype == np.float32:
             everywhere |= strength * float(sizes @ sizes) > LARGEST_CURVATURE_SINGLE
         # A constant column has products between rows in which those of all others are lost.
         everywhere |= bool(np.abs(mean).max() > offset * sizes.max())
-        if weights is not None and len(weights):
-            everywhere |= bool(weights.max() > LARGEST_WEIGHT_RATIO * weights.min())
-        return cls(negligible, told, careful.astype(np.intp), everywhere)
+        return self._with_careful(away)._replace(everywhere=everywhere)
 
 
 def _negligible(
@@ -143,14 +184,9 @@ def _negligible(
 
     Returns a mask, and the numbers of those that are not constant up to rounding.
     """
-    negligible = np.zeros(len(spread), dtype=bool)
-    most = 2 * NEGLIGIBLE_GAIN / (np.log(2) * strength)
-    small = spread**2 <= most  # the largest deviation is no smaller than the scale
-    if isinstance(X, np.ndarray):  # squares of tiny numbers are zero, as those of a constant column
-        small &= (spread > 0) | (mean != 0)
-    some = np.flatnonzero(small)
+    some = np.flatnonzero(_small(mean, spread, strength, isinstance(X, np.ndarray)))
     if len(some) == 0:
-        return negligible, some
+        return np.zeros(len(spread), dtype=bool), some
     columns = X[:, some]
     if isinstance(columns, np.ndarray):
         largest = np.abs(columns.astype(np.float64) - mean[some]).max(axis=0, initial=0)
@@ -159,19 +195,50 @@ def _negligible(
         largest = np.zeros(len(some))
         np.maximum.at(largest, columns.indices, np.abs(columns.data.astype(np.float64)))
         varies = largest > 0
+    return _smallest(some, largest, varies, len(spread), strength)
+
+
+def _most_square(strength: float) -> float:
+    """Return how large the squared largest deviations of negligible columns may be together."""
+    return float(2 * NEGLIGIBLE_GAIN / (np.log(2) * strength))
+
+
+def _small(mean: Floats, spread: Floats, strength: float, dense: bool) -> NDArray[np.bool_]:
+    """Tell which columns may be negligible."""
+    small = spread**2 <= _most_square(strength)  # the largest deviation is no smaller
+    if dense:  # squares of tiny numbers are zero, as those of a constant column
+        small &= (spread > 0) | (mean != 0)
+    return np.asarray(small)
+
+
+def _smallest(
+    some: NDArray[np.intp],
+    largest: Floats,
+    varies: NDArray[np.bool_],
+    n_columns: int,
+    strength: float,
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Choose columns by their largest deviations, as `_negligible` returns them."""
     in_order = np.argsort(largest, kind="stable")
-    chosen = in_order[np.cumsum(largest[in_order] ** 2) <= most]
+    chosen = in_order[np.cumsum(largest[in_order] ** 2) <= _most_square(strength)]
+    negligible = np.zeros(n_columns, dtype=bool)
     negligible[some[chosen[largest[chosen] > 0]]] = True
     return negligible, np.sort(some[chosen[varies[chosen]]])
 
 
-def _of_other_scale(X: Any, sizes: Floats, varying: NDArray[np.intp]) -> NDArray[np.intp]:
+def _sizes_of_entries(X: Any, sizes: Floats) -> Floats:
+    """Return how large columns are where they have entries: rare words are as large as others."""
+    if isinstance(X, np.ndarray):
+        return sizes
+    counts = np.maximum(np.bincount(X.indices, minlength=X.shape[1]), 1)
+    return np.asarray(np.bincount(X.indices, np.abs(X.data), minlength=X.shape[1]) / counts)
+
+
+def _of_other_scale(of_entries: Floats, sizes: Floats) -> NDArray[np.intp]:
     """Return the columns that are far larger than others, or the others if these are fewer."""
-    if not isinstance(X, np.ndarray):  # where they have entries: rare words are as large as others
-        counts = np.maximum(np.bincount(X.indices, minlength=X.shape[1]), 1)
-        sizes = np.bincount(X.indices, np.abs(X.data), minlength=X.shape[1]) / counts
-    mine = sizes[varying]
-    if mine.max() <= LARGEST_RATIO * mine.min():
+    varying = np.flatnonzero(sizes > 0)
+    mine = of_entries[varying]
+    if len(mine) == 0 or mine.max() <= LARGEST_RATIO * mine.min():
         return varying[:0]
     larger = mine > np.sqrt(mine.max()) * np.sqrt(mine.min())
     fewer = larger if np.count_nonzero(larger) * 2 <= len(larger) else ~larger

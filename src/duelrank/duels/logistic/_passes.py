@@ -23,6 +23,7 @@ from duelrank.blocks import Columns, Passes, add_up
 from duelrank.duels.logistic import _loss as kernels
 from duelrank.duels.logistic._assembly import Assembly, Objective, problem_batches
 from duelrank.duels.logistic._batch import Floats, GroupBatch, join_small
+from duelrank.duels.logistic._extremes import quiet
 from duelrank.duels.logistic._groups import GroupedRows
 from duelrank.duels.logistic._preconditioner import Preconditioner
 from duelrank.duels.logistic._problems import Evaluation, Sums
@@ -240,7 +241,7 @@ def _add_parts(
     totals: list[Floats],
 ) -> None:
     """Add what all groups of rows contribute to their problems to totals, one for each part."""
-    with threads_of_blas() as threads:
+    with quiet(), threads_of_blas() as threads:
         batches = problems.batches(columns, dtype is np.float64, threads)
         results = threads.map(parts, batches)
     for batch, contributions in zip(batches, results, strict=True):

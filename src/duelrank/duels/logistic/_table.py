@@ -88,16 +88,21 @@ class Scaling:
         return cls(mean, scale, fit_intercept, X.dtype, intercept_penalty, extremes)
 
     @classmethod
-    def from_census(cls, census: Census, fit_intercept: bool, dtype: np.dtype[Any]) -> Scaling:
+    def from_census(
+        cls,
+        census: Census,
+        fit_intercept: bool,
+        dtype: np.dtype[Any],
+        strength: float = np.inf,
+    ) -> Scaling:
         """Choose the scaling that `from_rows` would choose if it saw all rows."""
         total = max(float(census.weights.sum()), np.finfo(np.float64).tiny)
-        mean, variance = census.mean, census.deviations / total
-        squares = variance + mean**2
-        # A constant column, up to rounding, has no variance.
-        variance = np.where(variance <= 1e-24 * squares, 0, variance)
-        spread = np.sqrt(variance if fit_intercept else squares)
-        spread[~(np.isfinite(spread) & (spread > 0))] = 1
-        return cls(mean if fit_intercept else np.zeros_like(mean), spread, fit_intercept, dtype)
+        mean, variance = census.mean, np.where(census.varies, census.deviations / total, 0)
+        spread = np.sqrt(variance if fit_intercept else variance + mean**2)
+        mean = mean if fit_intercept else np.zeros_like(mean)
+        extremes = Extremes.of_census(census, dtype, mean, spread, strength)
+        scale = np.where(np.isfinite(spread) & (spread > 0), spread, 1)
+        return cls(mean, scale, fit_intercept, dtype, extremes=extremes)
 
     def scaled(self, X: Any, which: NDArray[np.intp], dtype: Any) -> Any:
         """Return some rows scaled, with a one at their end if there is an intercept.

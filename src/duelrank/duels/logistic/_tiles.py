@@ -17,6 +17,7 @@ from duelrank._pairs import n_pairs, pairs
 from duelrank._threads import threads_of_blas
 from duelrank.blocks import Columns, Passes
 from duelrank.duels.logistic._checkpoint import Checkpoint
+from duelrank.duels.logistic._extremes import quiet
 from duelrank.duels.logistic._fit import Begun, fit_in_memory
 from duelrank.duels.logistic._passes import Coding
 from duelrank.duels.logistic._plan import COEFFICIENT_BYTES, tile_numbers
@@ -134,7 +135,8 @@ def split_block(
     number: int, columns: Columns, wanted: list[int], ranges: list[LabelRange], coding: Coding
 ) -> list[TrainingRows]:
     """Return the rows of a block that belong to each of some ranges."""
-    rows = coding.rows(columns)
+    with quiet():
+        rows = coding.rows(columns)
     codes = rows.feedback
     return [
         rows.only(np.flatnonzero((codes >= ranges[r].start) & (codes < ranges[r].stop)))
@@ -161,6 +163,6 @@ def solve_task(
         weights = {code: settings.class_weight.get(k, 1.0) for code, k in enumerate(labels)}
         settings = settings._replace(class_weight=weights)
     rows = rows._replace(feedback=codes, n_classes=len(labels))
-    with threads_of_blas() as threads:
+    with quiet(), threads_of_blas() as threads:
         fitted = fit_in_memory(rows, settings, threads, begun=Begun(wanted, task.begun))
     return fitted.only(wanted)

@@ -232,21 +232,35 @@ class ScoreObjective:
         return float(own), float(value)
 
     def _value(self, v: Vector) -> Any:
+        losses = np.logaddexp(LONG(0), -self._leads(v)[0])
+        return self.weights @ losses + (self.penalty @ v.T**2).sum() / 2
+
+    def _leads(self, v: Vector) -> tuple[Vector, Vector]:
+        """Return by how much the right label leads, (n,), and the shares of the others, (n, K).
+
+        Nothing cancels where it leads by so much that its probability rounds to one.
+        """
         scores = self.Z @ v.T
-        largest = scores.max(axis=1)
-        log_sum = largest + np.log(np.exp(scores - largest[:, np.newaxis]).sum(axis=1))
-        return self.weights @ (log_sum - scores[self.won]) + (self.penalty @ v.T**2).sum() / 2
+        others = np.where(self.won, -np.inf, scores)
+        largest = others.max(axis=1)
+        shares = np.exp(others - largest[:, np.newaxis])
+        total = shares.sum(axis=1)
+        leads = scores[self.won] - (largest + np.log(total))
+        return leads, shares / total[:, np.newaxis]
 
     def _step(self, v: Vector) -> tuple[Vector, Any]:
-        scores = self.Z @ v.T
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
+        leads, shares = self._leads(v)
+        lost, kept = np.exp(-np.logaddexp(0, leads)), np.exp(-np.logaddexp(0, -leads))
+        shares = np.where(self.won, kept[:, np.newaxis], shares * lost[:, np.newaxis])
+        pulls = np.where(self.won, -lost[:, np.newaxis], shares)
+        complement = np.where(self.won, lost[:, np.newaxis], 1 - shares)
         n_classes, n_columns = v.shape
-        gradient = self.penalty * v + ((shares - self.won).T * self.weights) @ self.Z
+        gradient = self.penalty * v + (pulls.T * self.weights) @ self.Z
         hessian = np.zeros((n_classes, n_columns, n_classes, n_columns), LONG)
         for k in range(n_classes):
             for j in range(n_classes):
-                curvature = self.weights * shares[:, k] * ((k == j) - shares[:, j])
+                curvature = self.weights * shares[:, k]
+                curvature = curvature * (complement[:, j] if k == j else -shares[:, j])
                 hessian[k, :, j] = (self.Z.T * curvature) @ self.Z
             hessian[k, :, k] += np.diag(self.penalty)
         matrix = hessian.reshape(v.size, v.size)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import os
 import random
 import signal
@@ -35,7 +36,7 @@ from fuzz import (
 )
 from fuzz.campaign import replay, run_kind
 from fuzz.cases import Case, Find, Kind, random_of
-from fuzz.objectives import Objective
+from fuzz.objectives import Objective, ScoreObjective
 from fuzz.workers import Answer, run_one
 
 # Python 3.12 warns of forks in a process with threads; pytest-xdist has one.
@@ -284,6 +285,15 @@ def test_the_best_objective_is_not_above_that_of_scikit_learn(scale):
     intercept = model.intercept_[0] - 1e6 * model.coef_[0, 2]
     assert best <= objective.value(model.coef_[0], intercept) * (1 + 1e-9)
     assert best < objective.value(np.zeros(3), 0.0)
+
+
+def test_losses_of_labels_that_are_certain_keep_their_digits():
+    X, codes, coef = np.array([[1e6], [-1e6]]), np.array([0, 1]), np.array([[4e-5], [-4e-5], [0]])
+    objective = ScoreObjective(X, codes, np.full(2, 1e15), 3, np.zeros(1), None)
+    own, best = objective.value_and_best(coef, np.zeros(3))
+    loss = 1e15 * (math.exp(-40) + math.exp(-80))
+    assert own == pytest.approx(2 * loss + (coef**2).sum() / 2, rel=1e-12)
+    assert best < own
 
 
 def test_an_ordinary_table_is_ranked(tmp_path):

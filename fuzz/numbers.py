@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import random
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,11 @@ NEGLIGIBLE = r"columns \[[\d, ]+\]( and \d+ more)? of X are too small to matter"
 SCALES = (1e-300, 1e-150, 1e-30, 1e-12, 1e-6, 1e-3, 1.0, 1.0, 1.0, 1e3, 1e6, 1e12, 1e30, 1e150)
 OFFSETS = (0.0, 0.0, 0.0, 1.0, 1e3, 1e6, -1e9, 1e12)
 STRENGTHS = (1.0, 1.0, 1e-6, 1e-3, 1e-1, 1e1, 1e3, 1e6)
-# Of others than the linear engines there is no objective to compare: only errors and warnings.
+# Of stumps, forests and kernels there is no objective to compare: only errors and warnings.
 OTHERS = ("anchored", "stumps", "forest", "kernel", "logistic-cv")
 OTHER_EVERY = 10
+# Rows in memory, in blocks of so many, or as if they were too large to be checked.
+WAYS = ("in memory",) * 13 + ("in blocks of 7", "in blocks of 50", "too large to check")
 
 
 def make_case(random: random.Random, materials: Any) -> Case:
@@ -50,7 +54,9 @@ def make_case(random: random.Random, materials: Any) -> Case:
         "sparse": random.random() < 0.2,
         "keep_rows": random.random() < 0.05,
         "engine": random.choice(OTHERS) if random.randrange(OTHER_EVERY) == 0 else "logistic",
+        "way": random.choice(WAYS),
     }
+    story.append(str(facts["way"]))
     arrays = {"X": X, "codes": codes} | ({} if weights is None else {"weights": weights})
     stream = io.BytesIO()
     np.savez(stream, **arrays)
@@ -144,17 +150,22 @@ def run_case(case: Case, folder: Path) -> str:
     facts = case.facts
     engine = _engine(facts)
     X, codes, weights = arrays["X"], arrays["codes"], arrays.get("weights")
-    given = X
+    given: Any = X
     if facts["sparse"]:
         from scipy import sparse
 
         given = sparse.csr_array(X)
-    with warnings.catch_warnings():
+    learned = given
+    if facts["way"].startswith("in blocks") and facts["engine"] == "logistic":
+        from duelrank.blocks import RowBlocks
+
+        learned = RowBlocks.from_array(X, int(facts["way"].split()[-1]))
+    with warnings.catch_warnings(), _limits(facts["way"]):
         warnings.simplefilter("ignore", ConvergenceWarning)  # documented
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         warnings.filterwarnings("ignore", NEGLIGIBLE, UserWarning)
         try:
-            engine.fit(given, codes, facts["n_classes"], weights)
+            engine.fit(learned, codes, facts["n_classes"], weights)
         except (ValueError, TypeError) as error:
             if facts["engine"] == "logistic" and not isinstance(error, ValueError):
                 raise
@@ -164,7 +175,7 @@ def run_case(case: Case, folder: Path) -> str:
         raise Find(f"{facts['engine']}: margins that are not finite", str(margins))
     if facts["engine"] == "anchored":
         check_anchored(engine, X, codes, weights, sparse=facts["sparse"])
-    if facts["engine"] != "logistic":
+    if facts["engine"] not in ("logistic", "logistic-cv"):
         return "fitted"
     n_converged = check_certificates(engine, X, codes, weights)
     return "converged" if n_converged else "not converged"
@@ -180,9 +191,10 @@ def _engine(facts: dict[str, Any]) -> Any:
         StumpDuels,
     )
 
+    shared = {name: facts[name] for name in ("fit_intercept", "class_weight")}
     if facts["engine"] == "logistic":
-        names = ("C", "fit_intercept", "class_weight", "keep_rows")
-        return LogisticDuels(**{name: facts[name] for name in names})
+        keep_rows = facts["keep_rows"] and not facts["way"].startswith("in blocks")
+        return LogisticDuels(facts["C"], keep_rows=keep_rows, **shared)
     made = {
         "anchored": AnchoredDuels(
             facts["C"], rivals=1, fit_intercept=facts["fit_intercept"], tol=TOLERANCE / 100
@@ -190,9 +202,23 @@ def _engine(facts: dict[str, Any]) -> Any:
         "stumps": StumpDuels(),
         "forest": ForestDuels(3, random_state=0),
         "kernel": KernelDuels(10, random_state=0),
-        "logistic-cv": LogisticDuelsCV(Cs=3, cv=2),
+        "logistic-cv": LogisticDuelsCV(Cs=3, cv=2, **shared),
     }
     return made[facts["engine"]]
+
+
+@contextmanager
+def _limits(way: str) -> Iterator[None]:
+    """Let duels be too large to be checked in such cases; those that are would take too long."""
+    from duelrank.duels.logistic import _certificate
+
+    most = _certificate.MOST_NUMBERS
+    if way == "too large to check":
+        _certificate.MOST_NUMBERS = 0
+    try:
+        yield
+    finally:
+        _certificate.MOST_NUMBERS = most
 
 
 def check_certificates(
@@ -202,7 +228,7 @@ def check_certificates(
 
     Parameters
     ----------
-    engine : LogisticDuels
+    engine : LogisticDuels or LogisticDuelsCV
         Fitted.
     X : ndarray of shape (n, d)
         Its rows.
@@ -214,6 +240,7 @@ def check_certificates(
     from duelrank import pairs
 
     coef, intercept = np.asarray(engine.coef_), np.asarray(engine.intercept_)
+    strength = np.broadcast_to(engine.C_, intercept.shape)
     for duel, (first, second) in enumerate(zip(*pairs(engine.n_classes_), strict=True)):
         if not engine.converged_[duel]:
             continue
@@ -225,7 +252,7 @@ def check_certificates(
             continue  # one-sided: there is no minimum
         if engine.class_weight == "balanced":
             counted = counted * (sum(both) / 2 / np.where(sides < 0, *both))
-        objective = Objective(X[mine], sides, engine.C_ * counted, bool(engine.fit_intercept))
+        objective = Objective(X[mine], sides, strength[duel] * counted, bool(engine.fit_intercept))
         own = objective.value(coef[duel], float(intercept[duel]))
         best, who = objective.best(coef[duel], float(intercept[duel]))
         excess = (own - best) / max(best, np.finfo(float).tiny)

@@ -1,6 +1,7 @@
 """The campaign finds what is planted, and the same seed makes the same cases."""
 
 import copy
+import io
 import json
 import math
 import os
@@ -21,7 +22,7 @@ if not sys.platform.startswith("linux"):
 
 from sklearn.linear_model import LogisticRegression
 
-from duelrank import DuelRanker, LogisticDuels, StumpDuels, save
+from duelrank import DuelRanker, LogisticDuels, LogisticDuelsCV, StumpDuels, save
 from duelrank.storage import ModelFileError, describe, load
 from fuzz import (
     __main__,
@@ -272,6 +273,39 @@ def test_a_false_certificate_is_found(duels):
         numbers.check_certificates(engine, *duels[1:])
     engine.converged_[1] = False
     assert not numbers.check_certificates(engine, *duels[1:])
+
+
+def test_a_false_certificate_of_a_search_is_found(duels):
+    _, X, codes, weights = duels
+    search = LogisticDuelsCV([0.1, 10.0], cv=3, class_weight="balanced")
+    search.fit(X, codes, 3, weights)
+    assert len(set(search.C_)) == 2  # duels have a C of their own
+    assert numbers.check_certificates(search, X, codes, weights)
+    search.intercept_[1] += 0.01
+    with pytest.raises(Find, match="false certificate, by less than 1e-"):
+        numbers.check_certificates(search, X, codes, weights)
+
+
+@pytest.mark.parametrize("engine", ["logistic", "logistic-cv"])
+@pytest.mark.parametrize("way", sorted(set(numbers.WAYS)))
+def test_extreme_rows_converge_in_memory_alone(way, engine, tmp_path):
+    source = np.random.default_rng(0)
+    X, codes = source.normal(size=(60, 2)) * [1.0, 1e8], np.arange(60) % 2
+    stream = io.BytesIO()
+    np.savez(stream, X=X, codes=codes)
+    facts = {
+        "n_classes": 2,
+        "C": 1.0,
+        "fit_intercept": True,
+        "class_weight": None,
+        "sparse": False,
+        "keep_rows": True,
+        "engine": engine,
+        "way": way,
+    }
+    checked = way == "in memory" or (way.startswith("in blocks") and engine == "logistic-cv")
+    outcome = numbers.run_case(Case({"rows.npz": stream.getvalue()}, [], facts), tmp_path)
+    assert outcome == ("converged" if checked else "not converged")
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-12, 1e12])

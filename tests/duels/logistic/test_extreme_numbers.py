@@ -381,6 +381,54 @@ def test_anchored_duels_of_very_heavy_rows_are_checked(
     assert bool(calls) == checked
 
 
+@pytest.mark.parametrize("ratio", [1e-6, 2e-6])
+@pytest.mark.parametrize("seed", [11, 35, 74])
+def test_corrections_next_to_a_small_copy_of_a_column_are_at_their_minimum(
+    seed: int, ratio: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    n_rows = int(rng.choice([4, 5, 8, 12, 100, 300]))
+    x = rng.standard_normal(n_rows)
+    X, codes = np.column_stack([x, ratio * x]), rng.integers(0, 3, n_rows)
+    engine = AnchoredDuels(3e5, rivals=1, tol=1e-8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        engine.fit(X, codes, 3)
+    coef, intercept, C = engine.score_coef_, engine.score_intercept_, engine.C_own_
+    own_coef = np.asarray(engine.own_coef_)
+    of_centre, centre = 1 / (100 * X.var(axis=0).sum()), X.mean(axis=0)
+    first, second = pairs(3)
+    for number, duel in enumerate(engine.corrected_duels_):
+        a, b = first[duel], second[duel]
+        mine = (codes == a) | (codes == b)
+        sides = np.where(codes[mine] == b, 1.0, -1.0)
+        anchor = X[mine] @ (coef[b] - coef[a]) + intercept[b] - intercept[a]
+        rows = np.column_stack([X[mine], np.ones(len(sides))])
+        penalty = np.diag([1.0, 1.0, 0.0])
+        penalty += of_centre * np.outer(np.append(centre, 1), np.append(centre, 1))
+
+        def losses(u: Any, sides: Any = sides, anchor: Any = anchor, rows: Any = rows) -> Any:
+            return np.logaddexp(0, -sides * (anchor + rows @ u))
+
+        own = np.append(own_coef[number], engine.own_intercept_[number])
+        u = own
+        for _ in range(50):  # Newton's method
+            wrong = -np.expm1(-losses(u))
+            gradient = penalty @ u - C * rows.T @ (sides * wrong)
+            hessian = penalty + C * (rows.T * (wrong * (1 - wrong))) @ rows
+            step, size = np.linalg.solve(hessian, -gradient), 1.0
+            while (
+                size > 1e-6
+                and C * losses(u + size * step).sum()
+                + 0.5 * (u + size * step) @ penalty @ (u + size * step)
+                >= C * losses(u).sum() + 0.5 * u @ penalty @ u
+            ):
+                size /= 2
+            u = u + (size if size > 1e-6 else 0) * step
+        value, least = (C * losses(v).sum() + 0.5 * v @ penalty @ v for v in (own, u))
+        assert not engine.converged_[number] or value <= least * (1 + 1e-6)
+
+
 def test_a_column_without_curvature_in_single_precision_ends() -> None:
     """Next to an outlier all squares vanish, and so do the penalties."""
     rng = np.random.default_rng(0)

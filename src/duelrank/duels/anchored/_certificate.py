@@ -55,11 +55,9 @@ def certify(
         Inverse strength of theirs.
     """
     unknown = np.full(len(corrections.duels), np.inf)
-    n_rows, n_columns = training.rows.X.shape
-    n_coefficients = (n_columns + 1) * coef.shape[1]
-    n_products = n_rows * n_coefficients**2 + len(unknown) * n_rows * (n_columns + 1) ** 2
-    if n_coefficients > MOST_COEFFICIENTS or n_products > MOST_PRODUCTS:
+    if not can_be_checked(training, len(unknown)):
         return np.inf, unknown
+    n_rows, n_columns = training.rows.X.shape
     X = training.rows.X
     X = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64)
     weights = training.rows.weights
@@ -89,6 +87,14 @@ def certify(
             rounding[mine].max(axis=1),
         )
     return of_scores, unknown
+
+
+def can_be_checked(training: Training, n_corrections: int) -> bool:
+    """Tell whether scores, and so many corrections, are few enough to be checked."""
+    n_rows, n_columns = training.rows.X.shape
+    n_coefficients = (n_columns + 1) * training.rows.n_classes
+    n_products = n_rows * n_coefficients**2 + n_corrections * n_rows * (n_columns + 1) ** 2
+    return bool(n_coefficients <= MOST_COEFFICIENTS and n_products <= MOST_PRODUCTS)
 
 
 class _Rows:

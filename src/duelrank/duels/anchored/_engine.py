@@ -24,7 +24,7 @@ from duelrank._threads import one_blas_thread, threads_of_blas
 from duelrank.blocks import refuse_blocks
 from duelrank.duels._points import check_fitted_attribute, check_points
 from duelrank.duels._protocol import Engine, check_counts
-from duelrank.duels.anchored._certificate import certify
+from duelrank.duels.anchored._certificate import can_be_checked, certify
 from duelrank.duels.anchored._corrections import Corrections
 from duelrank.duels.anchored._fit import Training, correct
 from duelrank.duels.anchored._solver import Solution
@@ -337,6 +337,9 @@ class LinearScores(Engine):
         with quiet():
             coef, intercept = training.points.unscaled(solution.coef)
             extremes = training.extremes(max(self.C_, self.C_own_))
+            if can_be_checked(training, len(corrections.duels)):
+                small = training.hides_small_columns(max(self.C_, self.C_own_))
+                extremes = extremes._replace(everywhere=extremes.everywhere or small)
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
             coef, intercept = np.zeros_like(coef), np.zeros_like(intercept)
             solution = solution._replace(decrement=np.inf)

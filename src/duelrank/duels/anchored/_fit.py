@@ -33,6 +33,8 @@ INTERCEPT_SIZE = 10.0
 MANY_PRODUCTS, SINGLE_TOL = 2**24, 1e-3
 LARGEST_CONSTANT = 1e3  # in rows that are all the same
 LARGEST_STRENGTH = 1e10  # C times the sum of weights, up to which decrements can be estimated
+# C times the sum of weights, and ratio of scales, beyond which corrections are checked if they can.
+LITTLE_PENALTY, LARGEST_RATIO = 1e5, 1e5
 
 
 class Training(NamedTuple):
@@ -96,6 +98,19 @@ class Training(NamedTuple):
         if C * total > LARGEST_STRENGTH:
             extremes = extremes._replace(everywhere=True)
         return extremes.in_columns(rows.columns)
+
+    def hides_small_columns(self, C: float) -> bool:
+        """Tell whether columns differ by much and are penalised little, so that rounding counts.
+
+        Next to a column that is far larger, corrections are solved less closely than they seem.
+        """
+        rows = self.rows
+        total = rows.X.shape[0] if rows.weights is None else float(rows.weights.sum())
+        if C * total <= LITTLE_PENALTY:
+            return False
+        scale = Scaling.from_rows(rows.X, rows.weights, self.fit_intercept).scale
+        scale = scale[np.isfinite(scale)]
+        return bool(scale.max(initial=0) >= LARGEST_RATIO * scale.min(initial=np.inf))
 
     def fit_scores(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 __all__ = ["main"]
 
@@ -21,8 +22,18 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         from duelrank.cli._commands import duelrank
+        from duelrank.cli._group import INTERRUPTED, TERMINATED
     except ImportError as error:
         if error.name not in ("click", "rich"):
             raise
         sys.exit(f"The duelrank command needs {error.name}: pip install 'duelrank[cli]'")
-    duelrank()
+    try:
+        duelrank()
+    except SystemExit as end:
+        if end.code in (INTERRUPTED, TERMINATED):
+            # Threads of libraries that were at work could abort the interpreter on its way out.
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(end.code)
+        raise

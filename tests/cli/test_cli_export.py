@@ -97,10 +97,15 @@ def test_lists_travel_along(folder, tmp_path):
     succeed("fit", data, "--target", "label", *options, "-o", model)
     said = succeed("export", model, "-o", exported, "--dtype", "float64", "--outputs", "shortlist")
     assert "answers with shortlist." in said
-    ranked = tmp_path / "ranked.csv"
-    succeed("rank", model, data, "-o", ranked, "--no-probabilities")
+    # One of the rows that were learned from is just at the threshold of lists, up to rounding.
+    others, ranked = tmp_path / "others.csv", tmp_path / "ranked.csv"
+    between = [
+        (f"{row['wind']}4" if row["wind"] else "", f"{row['rain in mm']}4") for row in columns(data)
+    ]
+    others.write_text("\n".join(["wind,rain in mm", *(f"{wind},{rain}" for wind, rain in between)]))
+    succeed("rank", model, others, "-o", ranked, "--no-probabilities")
     session = onnxruntime.InferenceSession(str(exported), providers=["CPUExecutionProvider"])
-    (mask,) = session.run(None, feed(session, columns(data), "float64"))
+    (mask,) = session.run(None, feed(session, columns(others), "float64"))
     labels = np.array(["cold", "hot", "mild"])
     listed = [
         {cell for name, cell in row.items() if name in PLACES and cell} for row in columns(ranked)

@@ -251,6 +251,21 @@ def test_only_duels_that_are_too_large_are_left_unchecked(monkeypatch: pytest.Mo
     assert engine.converged_.tolist() == [False, True, True]
 
 
+def test_equal_rows_and_an_outlier_in_many_columns_are_solved() -> None:
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(size=40) * 2, (30, 1))
+    X[15] *= 1e6
+    y = (np.arange(30) % 3 == 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        engine = LogisticDuels().fit(X, y, 2)
+    # The intercept tells the equal rows apart as well as one can, whatever the outlier does.
+    equal = np.arange(30) != 15
+    share = y[equal].mean()
+    assert engine.converged_.all()
+    assert engine.margins(X[:1])[0, 0] == pytest.approx(np.log(share / (1 - share)), abs=1e-3)
+
+
 def test_intercepts_alone_are_solved_too() -> None:
     """No column can matter, and one label weighs next to nothing."""
     X = np.tile([1e-144, 0, 1e-150, 1e-147, 0], (4, 1))

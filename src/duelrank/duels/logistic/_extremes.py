@@ -32,6 +32,7 @@ LARGEST_RATIO, LARGEST_OFFSET, LARGEST_OFFSET_SINGLE = 1e6, 1e5, 1e2
 LARGEST_WEIGHT_RATIO = 1e6
 SMALLEST_CURVATURE, LARGEST_CURVATURE = 1e-5, 1e14
 LARGEST_CURVATURE_SINGLE = 1e8  # of rows in single precision; the squares of all columns count
+LARGEST_CURVATURE_WIDE = 1e12  # where they count too: coefficients of rows cancel in products
 # Single precision squares gradients, which are about as large as the strengths of all rows.
 SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-12, 1e15
 HIDDEN = 1e-3  # typical deviation in a column, as a share of its scale
@@ -122,6 +123,8 @@ class Extremes(NamedTuple):
         if weights is not None and len(weights):
             uneven = bool(weights.max() > LARGEST_WEIGHT_RATIO * weights.min())
             found = found._replace(everywhere=found.everywhere or uneven)
+        if X.shape[0] < X.shape[1] and strength * float(sizes @ sizes) > LARGEST_CURVATURE_WIDE:
+            found = found._replace(everywhere=True)
         return found.hidden_in(X, mean, sizes)
 
     @classmethod

@@ -21,7 +21,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import FeatureUnion, make_pipeline
@@ -374,6 +374,15 @@ def test_scales_are_finite(number, path):
     model[0].scale_[0] = number
     save(model, path)
     with pytest.raises(ModelFileError, match="StandardScaler"):
+        load(path)
+
+
+@pytest.mark.parametrize("other", [StandardScaler(), RidgeClassifier()], ids=str)
+def test_what_is_in_the_place_of_a_duel_can_answer_for_it(path, other):
+    model = DuelRanker(EstimatorDuels(GaussianNB()), random_state=0).fit(X, Y)
+    model.duels_.estimators_[1] = other.fit(X, Y)
+    save(model, path)
+    with pytest.raises(ModelFileError):
         load(path)
 
 

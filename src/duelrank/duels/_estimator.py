@@ -264,9 +264,17 @@ class EstimatorDuels(Engine):
             If they do not, as in a file that was altered.
         """
         n_duels = n_pairs(n_classes)
+        methods = ("decision_function", "predict_proba")
+        asked = [method for method in methods if hasattr(self.estimator, method)]
         check_counts(
             len(self.estimators_) == len(self._rows) == n_duels
             and self.outcomes_.shape == (n_duels,)
+            and all(
+                hasattr(classifier, method)
+                for classifier, outcome in zip(self.estimators_, self.outcomes_, strict=True)
+                if np.isnan(outcome)
+                for method in asked
+            )
         )
 
     def get_metadata_routing(self) -> MetadataRouter:

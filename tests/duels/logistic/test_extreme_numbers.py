@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from duelrank import AnchoredDuels, DuelRanker, LogisticDuels, LogisticDuelsCV, pairs
 from duelrank.duels.anchored import _engine as anchored_engine
 from duelrank.duels.logistic import _certificate
-from duelrank.duels.logistic._assembly import Objective
+from duelrank.duels.logistic._assembly import Assembly, Objective
 from duelrank.duels.logistic._certificate import exact_sum
 from duelrank.duels.logistic._rows import Settings, TrainingRows
 
@@ -264,6 +264,25 @@ def test_equal_rows_and_an_outlier_in_many_columns_are_solved() -> None:
     share = y[equal].mean()
     assert engine.converged_.all()
     assert engine.margins(X[:1])[0, 0] == pytest.approx(np.log(share / (1 - share)), abs=1e-3)
+
+
+def test_coefficients_that_overflow_are_zero_and_not_converged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    solve = Assembly.solve
+
+    def overflown(*arguments: Any) -> Any:
+        state = solve(*arguments)
+        state.coef[1] = np.nan
+        return state
+
+    monkeypatch.setattr(Assembly, "solve", overflown)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.warns(ConvergenceWarning, match="0-2"):
+        engine = LogisticDuels().fit(X, np.arange(60) % 3, 3)
+    assert engine.converged_.tolist() == [True, False, True]
+    assert np.isfinite(engine.margins(X)).all()
+    assert not engine.coef_[1].any()
 
 
 def test_intercepts_alone_are_solved_too() -> None:

@@ -109,9 +109,13 @@ class FittedDuels:
         return bool(self.n_iter[duels].any())
 
     def take(self, duels: NDArray[np.intp], table: RowTable, state: State) -> None:
-        """Write down how far some duels have come."""
-        self.coef[self.places(duels)], self.intercept[duels] = table.unscale(state.coef)
-        self.decrement[duels], self.n_iter[duels] = state.decrement, state.n_iter
+        """Write down how far some duels have come: nowhere, if numbers have overflowed."""
+        coef, intercept = table.unscale(state.coef)
+        lost = ~(np.isfinite(coef).all(axis=1) & np.isfinite(intercept))
+        coef[lost], intercept[lost] = 0, 0
+        self.coef[self.places(duels)], self.intercept[duels] = coef, intercept
+        self.decrement[duels] = np.where(lost, np.inf, state.decrement)
+        self.n_iter[duels] = state.n_iter
 
     def state(self, duels: NDArray[np.intp], table: RowTable) -> State:
         """Return how far some duels have come, for the solver to go on from; undoes `take`."""

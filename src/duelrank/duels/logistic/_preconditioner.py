@@ -173,6 +173,14 @@ class OwnHessians:
         product = np.empty_like(vectors)
         duel_of = self.duel_of[active]
         with np.errstate(invalid="ignore"):  # see `along_rows` in `_loss`
+            if len(self.inverses) == len(self.duel_of):  # one model a duel: all in one call
+                consecutive = active[-1] - active[0] == len(active) - 1
+                # The inverses are large, and a slice copies nothing.
+                which = slice(active[0], active[-1] + 1) if consecutive else active
+                np.matmul(
+                    self.inverses[which], vectors[:, :, np.newaxis], out=product[:, :, np.newaxis]
+                )
+                return product
             for models in runs_of_equal(duel_of):
                 np.matmul(
                     vectors[models], self.inverses[duel_of[models.start]], out=product[models]

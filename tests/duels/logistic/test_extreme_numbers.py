@@ -325,6 +325,29 @@ def test_equal_rows_of_both_labels_have_no_false_certificate(seed: int) -> None:
     assert_at_minimum(X, codes, C=1e6)
 
 
+@pytest.mark.parametrize("seed", [106, 1430, 1557])
+def test_what_the_last_step_is_rounded_by_is_told(seed: int) -> None:
+    """Dual coefficients of two equal rows of both labels are large, and all but cancel."""
+    rng = np.random.default_rng(seed)
+    centres = 30 * rng.standard_normal((3, 8))
+    X = centres[[0, 0, 0, 1, 1, 0, 2, 0, 1, 0]] + rng.standard_normal((10, 8))
+    X[2], codes = X[1], np.array([2, 0, 2, 1, 1, 2, 0, 2, 1, 2])
+    kind: Any = {"C": 1e3, "fit_intercept": False, "class_weight": "balanced"}
+    engine = fitted_quietly(LogisticDuels(**kind), X, codes, n_classes=3)
+    rows = codes != 1
+    X, codes = X[rows], codes[rows] // 2
+    peer = LogisticRegression(**kind, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+    peer.fit(X, codes)
+    weights = 1e3 * len(codes) / (2 * np.bincount(codes))[codes]
+
+    def value(coef: Any) -> float:
+        losses = np.logaddexp(0, np.where(codes == 1, -1, 1) * (X @ coef))
+        return float(weights @ losses + 0.5 * coef @ coef)
+
+    own = value(engine.coef_[1].astype(np.float64))
+    assert not engine.converged_[1] or own <= value(peer.coef_[0]) * (1 + 1e-6)
+
+
 def test_rows_that_are_all_the_same_leave_it_to_the_intercept() -> None:
     rng = np.random.default_rng(57)
     X, codes = np.tile(rng.standard_normal(40), (12, 1)), rng.integers(0, 2, 12)

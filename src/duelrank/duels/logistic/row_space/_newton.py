@@ -359,6 +359,7 @@ class _Systems:
         of_curvature = _dots(at.curvature.astype(dtype, copy=False), along)
         intercept = (total - of_curvature) / at.kappa
         gain = total**2 / at.kappa - _dots(shifted, along)
+        unsolved += self._lost_by_rounding(at, coef)
         decrement = 0.5 * (np.abs(gain) + unsolved) / at.value
         slope = _dots(gradient, along) - total * intercept
         margins = along + intercept[..., np.newaxis].astype(dtype)
@@ -422,6 +423,17 @@ class _Systems:
             solution[q, f] = cho_solve(cho_factor(matrix, lower=True), right[q, f])
         coef = root * self._without_again(axis, solution) - shifted
         return coef, self.gram.times(coef), np.zeros(right.shape[:2])
+
+    def _lost_by_rounding(self, at: _Point, change: Floats) -> Floats:
+        """Return twice what rounded margins may cost, (Q, F).
+
+        A product of a row with Xᵀν is known to a share ε of the length of the row times `_terms`
+        of ν, however much cancels in it. What margins are wrong by, their curvatures square.
+        """
+        rounding = np.finfo(self.gram.dtype).eps * self._terms(change)
+        rounding += np.finfo(np.float64).eps * self._terms(at.coef)
+        lengths = np.broadcast_to(self.lengths, at.curvature.shape)
+        return rounding**2 * _dots(at.curvature, lengths**2)
 
     def _without_again(self, axis: Floats, vectors: Floats) -> Floats:
         """Apply Π to vectors to which it was applied already; a projection changes nothing."""

@@ -33,6 +33,7 @@ from duelrank import (
     DuelRanker,
     EstimatorDuels,
     ForestDuels,
+    KernelDuels,
     LogisticDuels,
     StumpDuels,
     predict_order,
@@ -295,6 +296,9 @@ ODD_ARRAYS = {
     "too few bytes": array_as_bytes("<i8", (10**9,), bytes(24)),
     "too many bytes": array_as_bytes("<i8", (2,), bytes(24)),
     "another header": b"\x93NUMPY\x09\x00",
+    "a header of which Python warns": array_as_bytes("", (3,), bytes(24)).replace(
+        b"'descr': ''", rb"'\d': '<i8'"
+    ),
 }
 
 
@@ -365,6 +369,21 @@ def test_coefficients_are_finite(engine, name, number, path):
     getattr(model.duels_.estimators_[1], name).flat[0] = number
     save(model, path)
     with pytest.raises(ModelFileError, match="does not fit together"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("_scale", 0.0), ("_scale", -1.0), ("_centres", 1e200), ("gamma_", -1.0), ("slope_", np.inf)],
+)
+def test_kernels_can_be_computed(name, number, path):
+    model = DuelRanker(KernelDuels(), random_state=0).fit(X, Y)
+    if name.startswith("_"):
+        getattr(model.duels_, name).flat[1] = number
+    else:
+        setattr(model.duels_, name, number)
+    save(model, path)
+    with pytest.raises(ModelFileError, match="not counted right"):
         load(path)
 
 

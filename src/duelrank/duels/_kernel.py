@@ -33,7 +33,7 @@ from duelrank._sklearn import with_callbacks
 from duelrank._threads import one_blas_thread
 from duelrank.duels._points import validated_points
 from duelrank.duels._protocol import Engine, check_counts, is_finite_array
-from duelrank.duels._sides import check_magnitude, check_rows
+from duelrank.duels._sides import LARGEST, check_magnitude, check_rows
 
 BATCH_ROWS = 8_192  # predicted together
 MOST_ROWS_TO_CHOOSE = 4_000  # rows on which the kernel is chosen; the penalty is chosen on all
@@ -276,6 +276,11 @@ class KernelDuels(Engine):
         check_counts(
             self.n_classes_ == n_classes
             and all(is_finite_array(getattr(self, name), "f", shapes[name]) for name in shapes)
+            and bool((self._scale > 0).all())
+            and bool((np.abs(self._centres) <= LARGEST).all())
+            and all(
+                type(value) is float and 0 < value < np.inf for value in (self.gamma_, self.slope_)
+            )
         )
 
 

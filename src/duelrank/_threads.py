@@ -89,18 +89,18 @@ class Threads:
         """Apply `step` to every item; the order of the results is that of the items."""
         if self.pool is None or len(items) < 2:
             return [step(item) for item in items]
-        # One task per thread: handing out single small items would cost more than they do.
-        shares = [items[start :: self.n_threads] for start in range(self.n_threads)]
+        # One task per thread, which takes the next item when it is done with one: some items take
+        # longer, and so do cores that others use as well. A task for every item would cost more.
+        results: list[Any] = [None] * len(items)
+        pending = enumerate(items)  # of which one thread at a time takes the next
         told = np.geterr()  # new threads would not know what NumPy is told to ignore here
 
-        def work(share: list[Any]) -> list[Result]:
+        def work(_: int) -> None:
             with np.errstate(**told):
-                return [step(item) for item in share]
+                for number, item in pending:
+                    results[number] = step(item)
 
-        done = list(self.pool.map(work, shares))
-        results: list[Any] = [None] * len(items)
-        for start, share in enumerate(done):
-            results[start :: self.n_threads] = share
+        list(self.pool.map(work, range(self.n_threads)))
         return results
 
 

@@ -25,9 +25,9 @@ from duelrank.duels.logistic._kept import KeptDuels, are_coefficients
 from duelrank.duels.logistic._margins import FeatureMargins, RowMargins, margins_of_kept
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._tally import (
-    POINTS_AT_ONCE,
     Tally,
     close_ties,
+    points_at_once,
     sum_again,
     sure_margins,
     ties_among,
@@ -291,7 +291,7 @@ class LinearDuels(Engine):
             wins[rows], expected[rows] = tally.wins(X[rows], with_expected)
 
         with quiet(), threads_of_blas() as threads:
-            threads.map(count, list(batches(X.shape[0], POINTS_AT_ONCE)))
+            threads.map(count, list(batches(X.shape[0], points_at_once(self.n_classes_))))
         return wins, expected
 
     def _longest(self) -> float:

@@ -2,10 +2,10 @@
 
 Labels are numbered by their places in the label order here, so that the first label of a duel is
 the favoured one: the second one wins if its margin is above zero. The duels of label a with all
-later ones are consecutive, and one product of their coefficients with some points gives margins
-(K−1−a, n). A comparison makes bytes of them, which are 1 where the later label wins. Added up over
-a, they are the wins of all labels against earlier ones; summed for one a, they are what a loses.
-Eight bytes are added at a time, as one number.
+later ones are consecutive, and one product of their coefficients, and those of some more labels if
+they are few, with some points gives margins (K−1−a, n). A comparison makes bytes of them, which are
+1 where the later label wins. Added up over a, they are the wins of all labels against earlier ones;
+summed for one a, they are what a loses. Eight bytes are added at a time, as one number.
 
 Products are in single precision. Margins that it cannot tell from zero are computed again in double
 precision, so the wins of a point do not depend on the batch that it is in. Expected wins are sums
@@ -16,6 +16,7 @@ first k places matter, it sums up all labels that tie there, and no others need 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +24,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from duelrank._batches import batches
-from duelrank._pairs import duel_numbers, labels_of_duels, pairs
+from duelrank._pairs import duel_numbers, labels_of_duels, n_pairs, pairs
 from duelrank._threads import Threads
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._counting import MarginsOfRun
 
-POINTS_AT_ONCE = 128  # a multiple of 8
+# Duels that are multiplied with points at a time, unless one label has more, points then, and
+# margins if duels are few: less work would take threads longer to hand out than to do.
+DUELS_AT_ONCE, POINTS_AT_ONCE, MARGINS_AT_ONCE = 512, 512, 2**18
 BYTES = 8  # that are added at a time
 MOST_IN_BYTE = 255  # terms of a sum that a byte can hold
 MOST_IN_SINGLE = 32  # terms of a sum in single precision
@@ -91,7 +94,7 @@ class Tally(NamedTuple):
         Parameters
         ----------
         points : ndarray of shape (n, d)
-            Some points; best not many more than `POINTS_AT_ONCE`.
+            Some points; best as many as `points_at_once` says.
         with_expected : bool
             Whether the second result is wanted.
 
@@ -106,23 +109,23 @@ class Tally(NamedTuple):
         columns[:-1, :n_points], columns[-1] = points.T, 1
         single = columns.astype(np.float32)
         limit = np.float32(0.5 * self.longest * unsure_margins(points).max(initial=0))
-        margins = np.empty((n_classes - 1, width), dtype=np.float32)
-        won, unsure = np.empty((2, n_classes - 1, width), dtype=bool)
+        runs = _runs_of_labels(n_classes)
+        most = max((duels.stop - duels.start for _, duels in runs), default=0)
+        margins = np.empty((most, width), dtype=np.float32)
+        won, unsure = np.empty((2, most, width), dtype=bool)
         # What labels win against earlier ones, and what they lose to later ones.
         ahead, behind = np.zeros((2, n_classes, width), dtype=np.int32)
         in_bytes = np.zeros((n_classes, width // BYTES), dtype=np.uint64)
         leads = _Leads(n_classes, width) if with_expected else None
         doubtful: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []  # duels and points
-        run = slice(0, 0)
-        for first in range(n_classes - 1):
-            size = n_classes - 1 - first
-            run = slice(run.stop, run.stop + size)
+        for labels, run in runs:
+            size = run.stop - run.start
             halves = np.matmul(self.halves[run], single, out=margins[:size])
             np.greater(halves, limit, out=won[:size])
             # Neither above the limit nor below minus the limit.
             np.greater_equal(halves, -limit, out=unsure[:size])
-            mine, not_sure = won[:size].view(np.uint64), unsure[:size].view(np.uint64)
-            not_sure ^= mine
+            words_won, not_sure = won[:size].view(np.uint64), unsure[:size].view(np.uint64)
+            not_sure ^= words_won
             words = np.flatnonzero(not_sure)
             if len(words) > MOST_UNSURE * not_sure.size:
                 halves[:] = exact = self._halves_in_double(run, columns)
@@ -132,15 +135,20 @@ class Tally(NamedTuple):
                 duels, numbers = divmod(words[word] * BYTES + byte, width)
                 there = numbers < n_points
                 doubtful.append((run.start + duels[there], numbers[there]))
-            in_bytes[first + 1 :] += mine
-            for start in range(0, size, MOST_IN_BYTE):
-                lost = np.add.reduce(mine[start : start + MOST_IN_BYTE], axis=0)
-                behind[first] += lost.view(np.uint8)
-            if (first + 1) % MOST_IN_BYTE == 0 or first == n_classes - 2:
-                ahead += in_bytes.view(np.uint8)
-                in_bytes[:] = 0
             if leads is not None:
-                leads.add(first, np.tanh(halves, out=halves))
+                np.tanh(halves, out=halves)
+            end = 0
+            for first in labels:
+                mine = slice(end, end := end + n_classes - 1 - first)
+                in_bytes[first + 1 :] += words_won[mine]
+                for some in batches(mine.stop - mine.start, MOST_IN_BYTE):
+                    lost = np.add.reduce(words_won[mine][some], axis=0)
+                    behind[first] += lost.view(np.uint8)
+                if (first + 1) % MOST_IN_BYTE == 0 or first == n_classes - 2:
+                    ahead += in_bytes.view(np.uint8)
+                    in_bytes[:] = 0
+                if leads is not None:
+                    leads.add(first, halves[mine])
         if doubtful:
             # They were taken for lost by the later label.
             duels, numbers = map(np.concatenate, zip(*doubtful, strict=True))
@@ -175,6 +183,22 @@ class Tally(NamedTuple):
         return won
 
 
+@lru_cache(maxsize=8)
+def _runs_of_labels(n_classes: int) -> list[tuple[range, slice]]:
+    """Return consecutive labels whose duels with later ones are multiplied together, and these."""
+    runs: list[tuple[range, slice]] = []
+    label = stop = 0
+    while label < n_classes - 1:
+        begin, start = label, stop
+        while label < n_classes - 1 and (
+            label == begin or stop - start + n_classes - 1 - label <= DUELS_AT_ONCE
+        ):
+            stop += n_classes - 1 - label
+            label += 1
+        runs.append((range(begin, label), slice(start, stop)))
+    return runs
+
+
 class _Leads:
     """Sums of tanh(½ margin): how far every label leads, against earlier and later ones.
 
@@ -207,6 +231,11 @@ class _Leads:
     def _empty(self) -> None:
         self.sums += self.single
         self.single[:] = 0
+
+
+def points_at_once(n_classes: int) -> int:
+    """Return how many points are best counted at a time, a multiple of 8."""
+    return max(POINTS_AT_ONCE, MARGINS_AT_ONCE // max(1, n_pairs(n_classes)) // BYTES * BYTES)
 
 
 def unsure_margins(points: Floats) -> Floats:

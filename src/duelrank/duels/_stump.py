@@ -97,6 +97,7 @@ class StumpDuels(Engine):
             X, feedback, weights = X[seen], feedback[seen], weights[seen]
 
         best = _BestStumps(count_sides(feedback, n_classes, weights))
+        weights = _as_counts(weights)
         with Progress(self, X.shape[1], "feature", self.verbose) as progress:
             for feature in range(X.shape[1]):
                 _search_feature(best, feature, X[:, feature], feedback, n_classes, weights)
@@ -206,7 +207,13 @@ class _SortedFeature(NamedTuple):
 
     number: int
     values: NDArray[np.floating]
-    weights: NDArray[np.float64]
+    weights: NDArray[Any]
+
+
+def _as_counts(weights: NDArray[np.float64]) -> NDArray[Any]:
+    """Return whole weights as integers, half as long and summed without rounding."""
+    is_whole = weights.sum() <= np.iinfo(np.int32).max and (weights == np.floor(weights)).all()
+    return weights.astype(np.int32) if is_whole else weights
 
 
 def _search_feature(
@@ -215,12 +222,12 @@ def _search_feature(
     values: NDArray[np.floating],
     feedback: NDArray[Any],
     n_classes: int,
-    weights: NDArray[np.float64],
+    weights: NDArray[Any],
 ) -> None:
     """Improve every duel's stump with the thresholds of one feature."""
-    # Sums of equal weights do not depend on the order of equal values, and a stable sort is slower.
-    is_weighted = np.any(weights != weights[0])
-    by_value = np.argsort(values, kind="stable" if is_weighted else "quicksort")
+    # Sums of counts do not depend on the order of equal values, and a stable sort is slower.
+    are_counts = weights.dtype.kind == "i"
+    by_value = np.argsort(values, kind="quicksort" if are_counts else "stable")
     feature = _SortedFeature(number, values[by_value], weights[by_value])
     if feedback.ndim == 1:
         _search_labels(best, feature, feedback[by_value], n_classes)
@@ -238,17 +245,18 @@ class _RunningCount(NamedTuple):
     """
 
     places: NDArray[np.intp]
-    weights: NDArray[np.float64]
+    weights: NDArray[Any]
 
     def at(self, place: int) -> tuple[float, list[int]]:
         """Return the weight up to a place, and the label's next place, if there is one."""
         after = int(np.searchsorted(self.places, place, side="right"))
         return (self.weights[after - 1] if after else 0.0), self.places[after : after + 1].tolist()
 
-    def at_all(self, n_places: int) -> NDArray[np.float64]:
+    def at_all(self, n_places: int) -> NDArray[Any]:
         """Return the weight up to every place."""
-        steps = np.diff(np.concatenate([[0], self.places, [n_places]]))
-        return np.repeat(np.concatenate([[0.0], self.weights]), steps)
+        steps = np.diff(self.places, prepend=0, append=n_places)
+        zero = np.zeros(1, dtype=self.weights.dtype)
+        return np.repeat(np.concatenate([zero, self.weights]), steps)
 
 
 def _search_labels(
@@ -263,7 +271,8 @@ def _search_labels(
     ends, place = np.flatnonzero(is_end), np.cumsum(is_end) - is_end
     counts = []
     for rows in split_by(codes, n_classes):
-        places, weights = place[rows], np.cumsum(feature.weights[rows])
+        places = place[rows]
+        weights = np.cumsum(feature.weights[rows], dtype=feature.weights.dtype)
         is_last = np.append(places[1:] != places[:-1], True)[: len(rows)]
         counts.append(_RunningCount(places[is_last], weights[is_last]))
 
@@ -275,7 +284,7 @@ def _search_labels(
     cuts = np.zeros((n_classes, n_classes), dtype=np.intp)
     for some in batches(n_classes, max(1, BATCH_BYTES // (8 * len(ends)))):
         others = np.arange(n_classes)[some]
-        upto = np.empty((len(others), len(ends)))
+        upto = np.empty((len(others), len(ends)), dtype=feature.weights.dtype)
         for b, running in zip(others, upto, strict=True):
             running[:] = counts[b].at_all(len(ends))
         for a, own in enumerate(counts):
@@ -283,9 +292,10 @@ def _search_labels(
                 continue
             excess = upto.take(own.places, axis=1)
             excess -= own.weights
-            number = np.arange(len(others))
-            least = excess[number, excess.argmin(axis=1)] + negligible[a, others]
-            first_least = np.argmax(excess <= least[:, None], axis=1)
+            number, first_least = np.arange(len(others)), excess.argmin(axis=1)
+            if excess.dtype.kind == "f":  # what is equal may be rounded
+                least = excess[number, first_least] + negligible[a, others]
+                first_least = np.argmax(excess <= least[:, None], axis=1)
             cuts[a, others] = own.places[first_least]
             errors[a, others] = total[a] + excess[number, first_least]
 

@@ -48,3 +48,15 @@ def bytes_of_memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
+
+
+def even_batches(n: int, most: int) -> Iterator[slice]:
+    """Yield slices of at most so many items each, an even number of about the same size.
+
+    So two or four threads have as much to do each. Where the slices end does not depend on how many
+    threads there are. Few items are one slice.
+    """
+    n_batches = -(-n // max(1, most))
+    if n_batches > 1:
+        n_batches += n_batches % 2
+    yield from batches(n, -(-n // max(1, n_batches)))

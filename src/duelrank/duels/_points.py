@@ -12,7 +12,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from duelrank._threads import one_blas_thread
+
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+# In sums of more numbers threads of OpenBLAS take part. Then they wait for more work in a loop, for
+# longer than it takes to rank thousands of points, and keep other threads from their cores.
+BLAS_THREADS_ABOVE = 10_000
 
 
 def check_fitted_attribute(engine: Any, name: str) -> None:
@@ -70,6 +75,11 @@ def _are_finite(values: np.ndarray[Any, Any]) -> bool:
     if values.flags.c_contiguous:
         flat = values.reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(flat @ flat):
+            if flat.size <= BLAS_THREADS_ABOVE:
+                square = flat @ flat
+            else:
+                with one_blas_thread():
+                    square = flat @ flat
+            if np.isfinite(square):
                 return True
     return bool(np.isfinite(values).all())

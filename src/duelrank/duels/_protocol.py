@@ -24,7 +24,8 @@ Everything else is optional. For predictions:
   that comes first in ``label_order``, an array of codes. Without ``with_expected`` the second array
   may hold anything.
 - ``top_wins(X, label_order, k)`` → the same two arrays, for engines that save work if only the
-  first k places matter. The second array may hold any numbers from 0 to K−1 for points without a
+  first k places matter. Labels that win fewer duels than the k-th best may have any smaller number
+  of wins than that one. The second array may hold any numbers from 0 to K−1 for points without a
   tie among their first k labels or next to them, and for labels that tie with no other.
 
 For explanations:

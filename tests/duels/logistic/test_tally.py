@@ -49,7 +49,7 @@ def by_definition(
         mine, others = second == label, first == label
         wins[:, label] = won[:, mine].sum(axis=1) + (~won[:, others]).sum(axis=1)
         expected[:, label] = chance[:, mine].sum(axis=1) + (1 - chance[:, others]).sum(axis=1)
-    return wins, expected
+    return wins.astype(np.int64), expected
 
 
 @pytest.mark.parametrize("n_points", [5, 33, 150])

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from duelrank._batches import batches
+from duelrank._batches import batches, even_batches
 from duelrank._pairs import n_pairs
 from duelrank._threads import one_blas_thread, threads_of_blas
 from duelrank.blocks import refuse_blocks
@@ -21,6 +21,7 @@ from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._counting import FEW_LABELS, Counting, Runs
 from duelrank.duels.logistic._extremes import quiet
+from duelrank.duels.logistic._first_places import most_points, saves_work, wins_of_first
 from duelrank.duels.logistic._kept import KeptDuels, are_coefficients
 from duelrank.duels.logistic._margins import FeatureMargins, RowMargins, margins_of_kept
 from duelrank.duels.logistic._result import FittedDuels
@@ -39,6 +40,7 @@ MOST_LABELS_IN_DOUBLE = 256
 # How many points are counted at a time, with many labels or few.
 WIN_ROWS = 256
 FEW_LABELS_ROWS = 2048
+POINTS_OF_TIES = 512  # whose ties are looked for at a time
 
 # With so many labels: the most points that are counted faster run by run, and the
 # most places where labels that tie are summed up one by one.
@@ -208,7 +210,8 @@ class LinearDuels(Engine):
         Returns
         -------
         wins : ndarray of int, of shape (n, K)
-            Number of duels won.
+            Number of duels won. Labels that win fewer than the k-th best may have another number
+            that is smaller than that of the k-th best.
         expected : ndarray of float, of shape (n, K)
             Sum of the probabilities to win, for points where labels with equally many wins are
             among the first k or next to them; for other points any numbers from 0 to K−1.
@@ -227,14 +230,12 @@ class LinearDuels(Engine):
         unsure_below = self._longest() * unsure_margins(X)
         if X.shape[0] <= FEW_POINTS:
             wins, expected = self._count_runs(X, label_order, with_expected, first, unsure_below)
+        elif first is not None and saves_work(X.shape[0] // 2, self.n_classes_, first):
+            wins, expected = self._count_first_places(X, label_order, first)
         else:
             wins, expected = self._count_by_label(X, label_order, with_expected and not few_places)
         if with_expected:
-            unsure = ties_among(wins, first)
-            if not few_places:
-                unsure &= close_ties(wins, expected, unsure_below)
-            with quiet(), threads_of_blas() as threads:
-                sum_again(X, self.coef_, self.intercept_, expected, unsure, threads)
+            self._decide_ties(X, wins, expected, unsure_below, first, few_places)
         return wins, expected
 
     def _count_runs(
@@ -266,7 +267,7 @@ class LinearDuels(Engine):
             wins[rows], expected[rows] = counting.duels(margins_of, points.shape[0], runs)
 
         at_once = FEW_LABELS_ROWS if self.n_classes_ <= FEW_LABELS else WIN_ROWS
-        parts = list(batches(X.shape[0], min(at_once, source.points_at_once(X) or at_once)))
+        parts = list(even_batches(X.shape[0], min(at_once, source.points_at_once(X) or at_once)))
         if len(parts) == 1:
             with one_blas_thread():
                 count(parts[0])
@@ -279,11 +280,7 @@ class LinearDuels(Engine):
         self, X: Floats, label_order: NDArray[np.intp], with_expected: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Count label by label: several dense points, and many labels."""
-        duels = self.coef_, self.intercept_
-        prepared = _prepared.setdefault(self, {})
-        tally = prepared.get("tally")
-        if not (isinstance(tally, Tally) and tally.counts(*duels, label_order)):
-            tally = prepared["tally"] = Tally.of(*duels, label_order, self._longest())
+        tally = self._tally(label_order)
         wins = np.empty((X.shape[0], self.n_classes_), dtype=np.int64)
         expected = np.empty((X.shape[0], self.n_classes_))
 
@@ -293,6 +290,55 @@ class LinearDuels(Engine):
         with quiet(), threads_of_blas() as threads:
             threads.map(count, list(batches(X.shape[0], points_at_once(self.n_classes_))))
         return wins, expected
+
+    def _count_first_places(
+        self, X: Floats, label_order: NDArray[np.intp], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Count the wins of labels that may be among the first k: many dense points and labels."""
+        tally = self._tally(label_order)
+        wins = np.empty((X.shape[0], self.n_classes_), dtype=np.int64)
+
+        def count(rows: slice) -> None:
+            wins[rows] = wins_of_first(tally, X[rows], k)
+
+        with quiet(), threads_of_blas() as threads:
+            threads.map(count, list(even_batches(X.shape[0], most_points(self.n_classes_))))
+        return wins, np.zeros(wins.shape)
+
+    def _decide_ties(
+        self,
+        X: Floats,
+        wins: NDArray[np.int64],
+        expected: Floats,
+        unsure_below: Floats,
+        first: int | None,
+        all_ties: bool,
+    ) -> None:
+        """Sum up the expected wins of labels that tie again, in place, in double precision.
+
+        Of all labels that tie, or of those that single precision cannot tell apart.
+        """
+        again = np.empty(wins.shape, dtype=bool)
+
+        def look(rows: slice) -> None:
+            again[rows] = (
+                ties_among(wins[rows], first)
+                if all_ties
+                else close_ties(wins[rows], expected[rows], unsure_below[rows], first)
+            )
+
+        with quiet(), threads_of_blas() as threads:
+            threads.map(look, list(batches(X.shape[0], POINTS_OF_TIES)))
+            sum_again(X, self.coef_, self.intercept_, expected, again, threads)
+
+    def _tally(self, label_order: NDArray[np.intp]) -> Tally:
+        """Return what counts label by label; it is prepared once."""
+        duels = self.coef_, self.intercept_
+        prepared = _prepared.setdefault(self, {})
+        tally = prepared.get("tally")
+        if not (isinstance(tally, Tally) and tally.counts(*duels, label_order)):
+            tally = prepared["tally"] = Tally.of(*duels, label_order, self._longest())
+        return tally
 
     def _longest(self) -> float:
         """Return the largest length of a duel's coefficients with its intercept, found once."""

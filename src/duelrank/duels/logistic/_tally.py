@@ -17,7 +17,7 @@ first k places matter, it sums up all labels that tie there, and no others need 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from duelrank.duels.logistic._counting import MarginsOfRun
 
 # Duels that are multiplied with points at a time, unless one label has more, points then, and
 # margins if duels are few: less work would take threads longer to hand out than to do.
-DUELS_AT_ONCE, POINTS_AT_ONCE, MARGINS_AT_ONCE = 512, 512, 2**18
+DUELS_AT_ONCE, POINTS_AT_ONCE, MARGINS_AT_ONCE = 512, 1024, 2**18
 BYTES = 8  # that are added at a time
 MOST_IN_BYTE = 255  # terms of a sum that a byte can hold
 MOST_IN_SINGLE = 32  # terms of a sum in single precision
@@ -104,19 +104,85 @@ class Tally(NamedTuple):
             The second one is zeros if not wanted.
         """
         n_points, n_classes = len(points), len(self.label_order)
-        width = -(-n_points // BYTES) * BYTES
+        leads = _Leads(n_classes, _width(n_points)) if with_expected else None
+        ahead, behind = self._count(points, _runs_of_labels(n_classes), leads)
+        wins = np.empty((n_points, n_classes), dtype=np.int64)
+        wins[:, self.label_order] = ahead - behind + np.arange(n_classes - 1, -1, -1)
+        expected = np.zeros(wins.shape)
+        if leads is not None:
+            expected[:, self.label_order] = 0.5 * (leads.total()[:, :n_points].T + n_classes - 1)
+        return wins, expected
+
+    def losses_to_first(self, points: Floats, n_opponents: int) -> tuple[NDArray[np.int32], int]:
+        """Count what labels lose in the duels of the first ones of the label order with all.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d)
+            Some points; best as many as `points_at_once` says.
+        n_opponents : int
+            How many labels fight all others, at least.
+
+        Returns
+        -------
+        losses : ndarray of int, of shape (n, K)
+            By place in the label order.
+        n_opponents : int
+            How many labels have fought all others.
+        """
+        n_classes = len(self.label_order)
+        runs = [run for run in _runs_of_labels(n_classes) if run[0].start < n_opponents]
+        n_opponents = runs[-1][0].stop
+        ahead, behind = self._count(points, runs, None)
+        return np.minimum(np.arange(n_classes), n_opponents) - ahead + behind, n_opponents
+
+    def losses_of(self, label: int, points: Floats) -> NDArray[np.bool_]:
+        """Tell to whom a label loses.
+
+        Parameters
+        ----------
+        label : int
+            Its place in the label order.
+        points : ndarray of shape (n, d)
+            Some points.
+
+        Returns
+        -------
+        loses : ndarray of bool, of shape (n, K)
+            Whether it loses to the label at each place; False at its own.
+        """
+        n_points, n_classes = len(points), len(self.label_order)
+        others = np.delete(np.arange(n_classes), label)
+        duels = duel_numbers(np.minimum(others, label), np.maximum(others, label), n_classes)
+        rows = np.ones((n_points, points.shape[1] + 1), dtype=np.float32)
+        rows[:, :-1] = points
+        halves, limit = rows @ self.halves[duels].T, self._limit(points)
+        later_wins = halves > limit
+        in_doubt = np.flatnonzero(later_wins ^ (halves >= -limit))
+        numbers, of_others = divmod(in_doubt, n_classes - 1)
+        later_wins[numbers, of_others] = self._are_won(duels[of_others], points, numbers)
+        loses = np.zeros((n_points, n_classes), dtype=bool)
+        loses[:, :label] = ~later_wins[:, :label]
+        loses[:, label + 1 :] = later_wins[:, label:]
+        return loses
+
+    def _count(
+        self, points: Floats, runs: list[tuple[range, slice]], leads: _Leads | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Count what labels win against earlier ones, and lose to later ones, in some runs, (n, K).
+
+        How far they lead is added to `leads`, if given.
+        """
+        n_points, n_classes = len(points), len(self.label_order)
+        width = _width(n_points)
         columns = np.zeros((points.shape[1] + 1, width))
         columns[:-1, :n_points], columns[-1] = points.T, 1
-        single = columns.astype(np.float32)
-        limit = np.float32(0.5 * self.longest * unsure_margins(points).max(initial=0))
-        runs = _runs_of_labels(n_classes)
+        single, limit = columns.astype(np.float32), self._limit(points)
         most = max((duels.stop - duels.start for _, duels in runs), default=0)
         margins = np.empty((most, width), dtype=np.float32)
         won, unsure = np.empty((2, most, width), dtype=bool)
-        # What labels win against earlier ones, and what they lose to later ones.
         ahead, behind = np.zeros((2, n_classes, width), dtype=np.int32)
         in_bytes = np.zeros((n_classes, width // BYTES), dtype=np.uint64)
-        leads = _Leads(n_classes, width) if with_expected else None
         doubtful: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []  # duels and points
         for labels, run in runs:
             size = run.stop - run.start
@@ -126,29 +192,32 @@ class Tally(NamedTuple):
             np.greater_equal(halves, -limit, out=unsure[:size])
             words_won, not_sure = won[:size].view(np.uint64), unsure[:size].view(np.uint64)
             not_sure ^= words_won
-            words = np.flatnonzero(not_sure)
-            if len(words) > MOST_UNSURE * not_sure.size:
+            rows = np.flatnonzero(np.bitwise_or.reduce(not_sure, axis=1))  # mostly none or few
+            row, word = np.nonzero(not_sure[rows])
+            if len(word) > MOST_UNSURE * not_sure.size:
                 halves[:] = exact = self._halves_in_double(run, columns)
                 won[:size] = exact > 0
-            elif len(words):
-                word, byte = np.nonzero(unsure[:size].reshape(-1, BYTES)[words])
-                duels, numbers = divmod(words[word] * BYTES + byte, width)
+            elif len(word):
+                of_words = unsure[:size].reshape(size, -1, BYTES)[rows[row], word]
+                which, byte = np.nonzero(of_words)
+                numbers = word[which] * BYTES + byte
                 there = numbers < n_points
-                doubtful.append((run.start + duels[there], numbers[there]))
+                doubtful.append((run.start + rows[row[which[there]]], numbers[there]))
             if leads is not None:
                 np.tanh(halves, out=halves)
             end = 0
             for first in labels:
                 mine = slice(end, end := end + n_classes - 1 - first)
                 in_bytes[first + 1 :] += words_won[mine]
+                if (first + 1) % MOST_IN_BYTE == 0:
+                    ahead += in_bytes.view(np.uint8)
+                    in_bytes[:] = 0
                 for some in batches(mine.stop - mine.start, MOST_IN_BYTE):
                     lost = np.add.reduce(words_won[mine][some], axis=0)
                     behind[first] += lost.view(np.uint8)
-                if (first + 1) % MOST_IN_BYTE == 0 or first == n_classes - 2:
-                    ahead += in_bytes.view(np.uint8)
-                    in_bytes[:] = 0
                 if leads is not None:
                     leads.add(first, halves[mine])
+        ahead += in_bytes.view(np.uint8)
         if doubtful:
             # They were taken for lost by the later label.
             duels, numbers = map(np.concatenate, zip(*doubtful, strict=True))
@@ -157,13 +226,11 @@ class Tally(NamedTuple):
             first_of, second_of = labels_of_duels(duels, n_classes)
             np.add.at(ahead, (second_of, numbers), 1)
             np.add.at(behind, (first_of, numbers), 1)
-        later = np.arange(n_classes - 1, -1, -1)[:, np.newaxis]
-        wins = np.empty((n_points, n_classes), dtype=np.int64)
-        wins[:, self.label_order] = (ahead - behind + later)[:, :n_points].T
-        expected = np.zeros(wins.shape)
-        if leads is not None:
-            expected[:, self.label_order] = 0.5 * (leads.total()[:, :n_points].T + n_classes - 1)
-        return wins, expected
+        return ahead[:, :n_points].T, behind[:, :n_points].T
+
+    def _limit(self, points: Floats) -> np.float32:
+        """Return below which size half a margin is not sure, for any duel and point."""
+        return np.float32(0.5 * self.longest * unsure_margins(points).max(initial=0))
 
     def _halves_in_double(self, run: slice, columns: Floats) -> Floats:
         """Return half of the margins of a run of duels, (P', n), in double precision."""
@@ -197,6 +264,11 @@ def _runs_of_labels(n_classes: int) -> list[tuple[range, slice]]:
             label += 1
         runs.append((range(begin, label), slice(start, stop)))
     return runs
+
+
+def _width(n_points: int) -> int:
+    """Return a number of points as a multiple of 8."""
+    return -(-n_points // BYTES) * BYTES
 
 
 class _Leads:
@@ -291,21 +363,26 @@ def margins_one_by_one(
     return margins
 
 
-def ties_among(wins: NDArray[Any], first: int | None = None) -> NDArray[np.bool_]:
+def ties_among(wins: NDArray[np.int64], first: int | None = None) -> NDArray[np.bool_]:
     """Tell which labels win as many duels as another label of their row, (n, K).
 
     Labels that tie behind the first so many places are left out, if this is given.
     """
-    order = np.argsort(wins, axis=1, kind="stable")
-    in_order = np.take_along_axis(wins, order, axis=1)
-    tied = _beside(in_order[:, 1:] == in_order[:, :-1], order)
-    if first is not None and first < wins.shape[1]:
-        tied &= wins >= in_order[:, [-first]]
+    n_points, n_classes = wins.shape
+    in_row = wins + n_classes * np.arange(n_points)[:, np.newaxis]
+    n_equal = np.bincount(in_row.ravel(), minlength=in_row.size)
+    tied: NDArray[np.bool_] = n_equal[in_row] > 1
+    if first is not None and first < n_classes:
+        last = n_classes - first
+        tied &= wins >= np.partition(wins, last, axis=1)[:, last : last + 1]
     return tied
 
 
 def close_ties(
-    wins: NDArray[np.int64], expected: Floats, unsure_below: Floats
+    wins: NDArray[np.int64],
+    expected: Floats,
+    unsure_below: Floats,
+    first: int | None = None,
 ) -> NDArray[np.bool_]:
     """Tell which labels are too close to another with equally many wins, (n, K).
 
@@ -315,14 +392,16 @@ def close_ties(
         Counted in single precision.
     unsure_below : ndarray of shape (n,)
         How far margins may be off. Errors of K of them add up like random ones.
+    first : int, default=None
+        Labels that tie behind the first so many places are left out, if this is given.
     """
     n_classes = wins.shape[1]
-    order = np.lexsort((expected, wins), axis=-1)
-    of_wins = np.diff(np.take_along_axis(wins, order, axis=1), axis=1)
-    of_expected = np.diff(np.take_along_axis(expected, order, axis=1), axis=1)
+    key = 2.0 * n_classes * wins + expected  # of labels with other wins, more than K apart
+    order = np.argsort(key, axis=1)
     too_close = 2 * ROUNDING * n_classes + np.sqrt(n_classes) * unsure_below
-    close = (of_wins == 0) & (of_expected <= too_close[:, np.newaxis])
-    return _beside(close, order)
+    distance = np.diff(np.take_along_axis(key, order, axis=1), axis=1)
+    close = _beside(distance <= too_close[:, np.newaxis], order)
+    return close if first is None else close & ties_among(wins, first)
 
 
 def sum_again(

@@ -48,15 +48,15 @@ HOSTILE = [
 CUT = """() => {
   const bad = [];
   const inline = ["INPUT", "SPAN", "BDI", "B", "A"];
+  const told = (element) => element.outerHTML.slice(0, 90);
   for (const element of document.querySelectorAll("body *")) {
     const box = element.getBoundingClientRect();
-    const told = element.outerHTML.slice(0, 90);
     if (box.width === 0 || box.right < 0) continue;
     if (element.closest("svg, select, .skip, .scroll")) continue;
-    if (box.right > innerWidth + 1 || box.left < -1) bad.push(`out: ${told}`);
+    if (box.right > innerWidth + 1 || box.left < -1) bad.push(`out: ${told(element)}`);
     if (inline.includes(element.tagName)) continue;
     if (getComputedStyle(element).display === "inline") continue;
-    if (element.scrollWidth > element.clientWidth + 1) bad.push(`cut: ${told}`);
+    if (element.scrollWidth > element.clientWidth + 1) bad.push(`cut: ${told(element)}`);
   }
   return bad;
 }"""
@@ -104,7 +104,12 @@ OVERLAPS = """() => {
 CONTRAST = """() => {
   const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const known = new Map();
   const light = (colour) => {
+    if (!known.has(colour)) known.set(colour, luminance(colour));
+    return known.get(colour);
+  };
+  const luminance = (colour) => {
     const [r, g, b] = numbers(colour).map((v) => linear(v / 255));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };

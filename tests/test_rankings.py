@@ -82,6 +82,19 @@ def test_full_ranks_are_integers_and_partial_ones_floats():
     assert ranks_from_scores([True, False]).tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("shape", [(1100, 1000), (2, 600_000)])
+def test_many_rows_are_ranked_as_one_by_one(shape, rng):
+    scores = rng.integers(100, size=shape).astype(np.float64)
+    scores[-1, 0] = nan
+    rows = [0, -2, -1]
+    ranks = ranks_from_scores(scores)
+    assert ranks.shape == shape
+    np.testing.assert_array_equal(ranks[rows], [ranks_from_scores(scores[row]) for row in rows])
+    expected = [order_from_scores(scores[row]) for row in rows]
+    np.testing.assert_array_equal(order_from_scores(scores)[rows], expected)
+    assert ranks_from_scores(scores[:-1]).dtype == np.int64
+
+
 def test_infinite_scores_are_scores():
     np.testing.assert_array_equal(ranks_from_scores([-np.inf, 0.0, np.inf]), [3, 2, 1])
 

@@ -26,7 +26,13 @@ from duelrank import (
     StackedDuels,
     _threads,
 )
-from duelrank._threads import blas_threads, one_blas_thread, threads_of_blas
+from duelrank._threads import (
+    LARGE,
+    blas_threads,
+    one_blas_thread,
+    rows_in_threads,
+    threads_of_blas,
+)
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 ignores_threads = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -324,3 +330,22 @@ def test_threads_do_what_numpy_was_told(two_threads):
     with threads_of_blas() as threads, np.errstate(divide="ignore"):
         assert threads.n_threads == 2
         assert threads.map(np.log, [np.zeros(1)] * 4) == [-np.inf] * 4
+
+
+def test_large_rows_are_shared_among_threads_and_come_back_in_order(two_threads):
+    rows = np.arange(3 * LARGE // 2).reshape(-1, 8)
+    parts = []
+
+    def double(some, same):
+        np.testing.assert_array_equal(some, same)
+        parts.append((len(some), threading.get_ident()))
+        return 2 * some
+
+    np.testing.assert_array_equal(rows_in_threads(double, rows, rows), 2 * rows)
+    assert sum(n for n, _ in parts) == len(rows)
+    assert len(parts) > 1
+    assert threading.get_ident() not in {thread for _, thread in parts}
+    parts.clear()
+    few = rows[: LARGE // 8 - 1]
+    np.testing.assert_array_equal(rows_in_threads(double, few, few), 2 * few)
+    assert parts == [(len(few), threading.get_ident())]

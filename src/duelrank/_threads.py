@@ -17,7 +17,13 @@ from threading import Lock, Thread, local
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
+
+from duelrank._batches import even_batches
+
+LARGE = 2**20  # numbers that are worth threads
+IN_CACHE = 2**18  # numbers that a thread handles at a time
 
 Result = TypeVar("Result")
 
@@ -114,6 +120,26 @@ def threads_of_blas() -> Iterator[Threads]:
             return
         with ThreadPoolExecutor(n_threads, initializer=_limit_in_new_thread) as pool:
             yield Threads(pool, n_threads)
+
+
+def rows_in_threads(function: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> NDArray[Any]:
+    """Apply a function of rows, each for itself, to many of them in threads.
+
+    Parameters
+    ----------
+    function : callable
+        Takes some rows of all arrays and returns an array with as many.
+    *arrays : ndarrays of shape (n, ...)
+        Where they are small, the function takes them as they are; so it does a single row, (K,).
+    """
+    n_rows, size = len(arrays[0]), arrays[0].size
+    if size < LARGE or arrays[0].ndim == 1:
+        return function(*arrays)
+    parts = list(even_batches(n_rows, n_rows * IN_CACHE // size))
+    with threads_of_blas() as threads:
+        return np.concatenate(
+            threads.map(lambda rows: function(*(array[rows] for array in arrays)), parts)
+        )
 
 
 def _limit() -> None:

@@ -34,6 +34,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import column_or_1d
 
+from duelrank._threads import rows_in_threads
+
 __all__ = [
     "check_k",
     "check_ranks",
@@ -68,7 +70,11 @@ def ranks_from_scores(scores: ArrayLike) -> NDArray[Any]:
         Integers, or floats with NaN where a label has no score.
     """
     scores = as_rows(scores, "scores")
-    return _ranks_from_order(_order_from_scores(scores), scores.shape[-1])
+
+    def ranks(scores: NDArray[Any]) -> NDArray[Any]:
+        return _ranks_from_order(_order_from_scores(scores), scores.shape[-1])
+
+    return rows_in_threads(ranks, scores)
 
 
 def order_from_scores(scores: ArrayLike) -> NDArray[np.intp]:
@@ -85,7 +91,7 @@ def order_from_scores(scores: ArrayLike) -> NDArray[np.intp]:
     order : ndarray of the same shape
         Codes, best first, then −1 for the labels left out.
     """
-    return _order_from_scores(as_rows(scores, "scores"))
+    return rows_in_threads(_order_from_scores, as_rows(scores, "scores"))
 
 
 def order_from_ranks(ranks: ArrayLike) -> NDArray[np.intp]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duelrank._pairs import n_pairs
+from duelrank._threads import rows_in_threads
 from duelrank.rankings import top_from_scores
 from duelrank.tournaments._copeland import count_losses
 from duelrank.tournaments._coupling import posteriors_from_probabilities
@@ -85,7 +86,11 @@ def copeland_from_wins(
     n_classes = wins.shape[-1]
     place = np.arange(n_classes) if label_order is None else np.argsort(label_order)
     if needs_expected_wins(ties, n_classes):
-        return without_ties(_wins_and_evidence(wins, expected), place)
+
+        def scores(wins: NDArray[np.int64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
+            return without_ties(_wins_and_evidence(wins, expected), place)
+
+        return rows_in_threads(scores, wins, expected)
     return wins + _tie_term(n_classes - 1.0 - place)
 
 

@@ -164,7 +164,6 @@ def start_process(process: Any) -> None:
 
     Finalizers may wait for threads that are not in the child, such as those of a Dask cluster.
     """
-    gc.collect()
     gc.freeze()
     try:
         process.start()

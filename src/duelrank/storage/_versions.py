@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -29,6 +30,12 @@ class ModelVersionWarning(UserWarning):
 
 def installed_versions() -> dict[str, str]:
     """Return the versions of duelrank, of what it needs to save models, and of Python."""
+    return dict(_found_versions())
+
+
+@cache
+def _found_versions() -> dict[str, str]:
+    """Find the versions; that takes longer than to load a small model, so it is done once."""
     python = ".".join(map(str, sys.version_info[:3]))
     packages = {name: version(name) for name in PACKAGES}
     return {"duelrank": __version__, **packages, "python": python}

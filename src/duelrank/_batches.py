@@ -26,6 +26,25 @@ def batches(n_rows: int, most_rows: int) -> Iterator[slice]:
         yield slice(start, min(start + most_rows, n_rows))
 
 
+def even_batches(n: int, most: int) -> Iterator[slice]:
+    """Cut n items into slices of about the same size, so that threads have as much to do each.
+
+    Their number is even where that can be, and does not depend on how many threads there are. Few
+    items are one slice.
+
+    Parameters
+    ----------
+    n : int
+        Number of items.
+    most : int
+        Most items of a slice; anything below 1 counts as 1.
+    """
+    n_batches = -(-n // max(1, most))
+    if n_batches > 1:
+        n_batches += n_batches % 2
+    yield from batches(n, -(-n // max(1, n_batches)))
+
+
 def margin_batches(n_rows: int, n_classes: int, most_bytes: int | None = None) -> Iterator[slice]:
     """Cut n rows into slices whose margins, K × K doubles for a row, fit in so many bytes.
 
@@ -48,15 +67,3 @@ def bytes_of_memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
-
-
-def even_batches(n: int, most: int) -> Iterator[slice]:
-    """Yield slices of at most so many items each, an even number of about the same size.
-
-    So two or four threads have as much to do each. Where the slices end does not depend on how many
-    threads there are. Few items are one slice.
-    """
-    n_batches = -(-n // max(1, most))
-    if n_batches > 1:
-        n_batches += n_batches % 2
-    yield from batches(n, -(-n // max(1, n_batches)))

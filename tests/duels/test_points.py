@@ -290,3 +290,14 @@ def test_points_are_checked_once_they_leave_single_precision():
     engine = by_hand(4, np.float32).duels_
     with pytest.raises(ValueError, match="infinity"):
         check_points(engine, with_entry(1e300), FLOATS[1])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_one_bad_number_among_many_is_found(value):
+    engine = by_hand(4, np.float64).duels_
+    points = np.ones((5000, engine.n_features_in_))
+    points[-1, -1] = value
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        check_points(engine, points, *FLOATS)
+    points[-1, -1] = 1e300  # whose square is infinite
+    assert check_points(engine, points, *FLOATS) is points

@@ -296,11 +296,10 @@ class AutoDuels(Engine):
         k : int
             How many places matter.
 
-
         Returns
         -------
         wins : ndarray of int, of shape (n, K)
-            Number of duels won.
+            Number of duels won; smaller ones than that of the k-th best may be other ones.
         expected : ndarray of float, of shape (n, K)
             Sum of the probabilities to win, where they matter.
         """

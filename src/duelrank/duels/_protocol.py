@@ -24,9 +24,10 @@ Everything else is optional. For predictions:
   that comes first in ``label_order``, an array of codes. Without ``with_expected`` the second array
   may hold anything.
 - ``top_wins(X, label_order, k)`` → the same two arrays, for engines that save work if only the
-  first k places matter. Labels that win fewer duels than the k-th best may have any smaller number
-  of wins than that one. The second array may hold any numbers from 0 to K−1 for points without a
-  tie among their first k labels or next to them, and for labels that tie with no other.
+  first k places matter. Labels that win fewer duels than the k-th best may have any number of wins
+  from 0 up to one less than that one's. The second array may hold any numbers from 0 to K−1 for
+  points without a tie among their first k labels or next to them, and for labels that tie with no
+  other.
 
 For explanations:
 

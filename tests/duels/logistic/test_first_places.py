@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duelrank import LogisticDuels, pairs
+from duelrank import DuelRanker, LogisticDuels, pairs
 from duelrank.duels.logistic import _first_places, _linear
-from duelrank.duels.logistic._first_places import saves_work, wins_of_first
+from duelrank.duels.logistic._first_places import points_at_once, wins_of_first
 from duelrank.duels.logistic._tally import Tally
 from duelrank.tournaments._aggregation_and_ties import top_from_wins
 
@@ -68,6 +68,40 @@ def test_random_duels_are_counted_in_full() -> None:
     np.testing.assert_array_equal(counted, tally.wins(points, False)[0])
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("k", [1, 5, 30])
+def test_the_first_labels_are_those_of_the_whole_ranking(
+    monkeypatch: pytest.MonkeyPatch, k: int, dtype: type
+) -> None:
+    """Through a ranker, with little made small: several threads, ties at every place."""
+    monkeypatch.undo()
+    n_classes = 800
+    if k == 30:
+        monkeypatch.setattr(_first_places, "OPPONENTS", 20)  # fewer than places
+        monkeypatch.setattr(_first_places, "FEWEST_LABELS", 6)
+    rng = np.random.default_rng(k)
+    first, second = pairs(n_classes)
+    scores = np.round(rng.standard_normal((n_classes, 3)), 1)  # some labels have the same
+    engine = LogisticDuels()
+    engine.coef_ = (scores[second] - scores[first]).astype(dtype)
+    engine.intercept_ = np.zeros(len(first), dtype=dtype)
+    engine.n_classes_, engine.n_features_in_ = n_classes, 3
+    ranker = DuelRanker(LogisticDuels(), random_state=k)
+    ranker.duels_, ranker.classes_ = engine, np.arange(n_classes)
+    ranker.label_order_ = rng.permutation(n_classes)
+    points = np.round(rng.standard_normal((1700, 3)), 1)
+    points[0] = 0  # all labels tie
+    points[1] = [1e38, 1e38, -1e38] if dtype == np.float32 else [1e39, 1e39, -1e39]
+    asked = []
+    monkeypatch.setattr(
+        _linear, "wins_of_first", lambda *given: asked.append(given) or wins_of_first(*given)
+    )
+    top = ranker.predict_top(points, k)
+    assert len(asked) > 1
+    rows = [0, 1, *range(2, len(points), 40)]
+    np.testing.assert_array_equal(top[rows], ranker.predict_order(points[rows])[:, :k])
+
+
 @pytest.mark.parametrize("noise", [0.3, 1.0])
 def test_a_ranker_has_the_same_first_labels(monkeypatch: pytest.MonkeyPatch, noise: float) -> None:
     engine, rng = duels_of_scores(noise, seed=3), np.random.default_rng(4)
@@ -78,11 +112,15 @@ def test_a_ranker_has_the_same_first_labels(monkeypatch: pytest.MonkeyPatch, noi
     )
     first = top_from_wins(*engine.top_wins(points, label_order, 2), label_order, 2)
     assert asked
-    monkeypatch.setattr(_linear, "saves_work", lambda *given: False)
+    for rows in (slice(0, 45), slice(45, 120)):  # whatever points they come with
+        some = top_from_wins(*engine.top_wins(points[rows], label_order, 2), label_order, 2)
+        np.testing.assert_array_equal(some, first[rows])
+    assert len(asked) > 4
+    monkeypatch.setattr(_linear, "points_at_once", lambda *given: 0)
     np.testing.assert_array_equal(
         first, top_from_wins(*engine.top_wins(points, label_order, 2), label_order, 2)
     )
-    for rows in (slice(0, 9), slice(9, 50)):  # whatever points they come with
+    for rows in (slice(0, 8), slice(8, 50)):
         few = top_from_wins(*engine.top_wins(points[rows], label_order, 2), label_order, 2)
         np.testing.assert_array_equal(few, first[rows])
 
@@ -102,7 +140,10 @@ def test_whole_numbers_that_cancel_are_left_to_the_label_order() -> None:
 
 def test_few_labels_or_points_are_counted_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert saves_work(5000, 1000, 5)
-    assert not saves_work(5000, 300, 5)
-    assert not saves_work(100, 1000, 5)
-    assert not saves_work(5000, 1000, 200)
+    assert points_at_once(10_000, 1000, 5) == 2500
+    assert points_at_once(1500, 1000, 5) == 1000  # of each a label fights enough
+    assert points_at_once(10**6, 1000, 5) == 2**23 // 1000  # which are held
+    assert points_at_once(10_000, 300, 5) == 0
+    assert points_at_once(100, 1000, 5) == 0
+    assert points_at_once(10_000, 1000, 200) == 0
+    assert points_at_once(10**6, 5000, 1) == 0  # too few of so many labels can be held

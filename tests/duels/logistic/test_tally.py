@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from duelrank import LogisticDuels, pairs
 from duelrank._threads import threads_of_blas
@@ -44,7 +45,7 @@ def by_definition(
     wins, expected = np.zeros((2, len(X), n_classes))
     first, second = pairs(n_classes)
     won = (margins > 0) | ((margins == 0) & (place[second] < place[first]))
-    chance = 1 / (1 + np.exp(-margins))
+    chance = expit(margins)
     for label in range(n_classes):
         mine, others = second == label, first == label
         wins[:, label] = won[:, mine].sum(axis=1) + (~won[:, others]).sum(axis=1)
@@ -112,6 +113,31 @@ def test_points_far_from_zero_are_ranked_alike_in_every_batch(offset: float) -> 
     np.testing.assert_array_equal(alone[0], wins[:1])
     tied = ties_among(wins)
     np.testing.assert_allclose(together[1][tied], expected[tied], atol=1e-3)
+
+
+@pytest.mark.parametrize("n_points", [1, 8, 9, 300])
+@pytest.mark.parametrize("size", [1e25, 1e39, 1e100])
+def test_numbers_beyond_single_precision_are_counted_in_double(n_points: int, size: float) -> None:
+    """Sums of them may be infinite or no numbers there."""
+    coef, intercept = random_duels(2)
+    coef[::3, 0] = 0
+    engine, rng = fitted(coef, intercept), np.random.default_rng(3)
+    X = size * rng.standard_normal((n_points, N_FEATURES))
+    X[1:] /= size
+    wins, _ = engine.wins(X, np.arange(K))
+    np.testing.assert_array_equal(wins, by_definition(engine, X, np.arange(K))[0])
+
+
+def test_sums_that_cancel_but_for_rounding_are_decided_alike_in_every_batch() -> None:
+    """How double precision rounds a product depends on how many points there are."""
+    rng = np.random.default_rng(4)
+    engine = fitted(*random_duels(0))
+    engine.intercept_[:] = 0
+    engine.coef_[:, :3] = rng.permuted(np.tile([0.1, 0.2, -0.3], (len(engine.coef_), 1)), axis=1)
+    X = np.ones((1500, N_FEATURES))
+    X[:, 3:] = 0
+    wins = [engine.wins(X[:n], np.arange(K))[0][0] for n in (1, 8, 9, 100, 1500)]
+    np.testing.assert_array_equal(wins[1:], wins[:-1])
 
 
 def test_duels_that_were_set_anew_are_counted() -> None:

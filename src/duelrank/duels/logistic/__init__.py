@@ -4,7 +4,8 @@ A *problem* is one logistic regression: a duel, or a duel on a fold. docs/archit
 way of a fit. These are the files, roughly in the order in which a fit goes through them:
 
 - `_engine` (`LogisticDuels`) and `_cv` (`LogisticDuelsCV`): what users see. Their parent `_linear`
-  predicts, with `_margins` and `_counting` (how many duels a label wins);
+  predicts, with `_margins` and `_counting` (how many duels a label wins). Of more than 256 labels
+  `_tally` counts the wins of dense points, and `_first_places` finds the best without most duels;
 - `_rows` and `_columns`: training rows and parameters, checked; `_strength`: C by their scale;
   `_extremes`: numbers that are too large, too small, or need care;
 - `_fit`: the fit in memory, and the driver that solves all duels in every fit; `_blocks` and

@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duelrank._batches import batches
 from duelrank.duels.logistic._batch import Floats
-from duelrank.duels.logistic._tally import Tally, points_at_once
+from duelrank.duels.logistic._tally import Tally, even_points
 
 OPPONENTS = 48  # of all labels
 MOST_LOST = 1 / 6  # share of these duels that the k-th best label may lose
-AT_A_TIME = 24  # labels of a point that fight all their duels, if not four times as many as places
+AT_A_TIME, OF_PLACES = 24, 4  # labels of a point that fight all their duels, and for every place
 MOST_ROUNDS = 4
-MOST_COUNTS = 2**23  # of labels at points that are held
-# With fewer labels, or fewer points for each of them, it takes no longer to count all duels.
-FEWEST_LABELS, FEWEST_POINTS = 32, 24  # times and divided by the labels at a time
+# Points are handled in so many shares for threads, unless that are too many counts to hold or too
+# few points for every label that fights. With few points or labels it is faster to count all duels.
+SHARES, MOST_COUNTS, FEWEST_POINTS = 4, 2**23, 24
+FEWEST_LABELS = 32  # for every label that fights all its duels
 
 
 def wins_of_first(tally: Tally, points: Floats, k: int) -> NDArray[np.int64]:
@@ -39,7 +39,7 @@ def wins_of_first(tally: Tally, points: Floats, k: int) -> NDArray[np.int64]:
     tally : Tally
         The duels.
     points : ndarray of shape (n, d)
-        Some points; no more than `most_points` says.
+        Some points; as many as `points_at_once` says.
     k : int
         How many places matter, fewer than there are labels.
 
@@ -53,10 +53,10 @@ def wins_of_first(tally: Tally, points: Floats, k: int) -> NDArray[np.int64]:
     # What labels have lost so far, and whether they have fought all their duels.
     lost = np.empty((n_points, n_classes), dtype=np.int16 if n_classes < 2**15 else np.int32)
     is_done = np.zeros(lost.shape, dtype=bool)
-    for some in batches(n_points, points_at_once(n_classes)):
+    for some in even_points(n_points):
         lost[some], n_opponents = tally.losses_to_first(points[some], OPPONENTS)
     is_done[:, :n_opponents] = True
-    size = max(AT_A_TIME, 4 * k)
+    size = _labels_at_a_time(k)
     takes_long = np.partition(lost, k - 1, axis=1)[:, k - 1] > MOST_LOST * n_opponents
     going = np.flatnonzero(~takes_long)
     for number in range(MOST_ROUNDS + 1):
@@ -80,30 +80,38 @@ def wins_of_first(tally: Tally, points: Floats, k: int) -> NDArray[np.int64]:
     wins = np.empty((n_points, n_classes), dtype=np.int64)
     wins[:, tally.label_order] = n_classes - 1 - lost
     again = np.flatnonzero(takes_long)
-    for some in batches(len(again), points_at_once(n_classes)):
+    for some in even_points(len(again)):
         wins[again[some]], _ = tally.wins(points[again[some]], with_expected=False)
     return wins
 
 
-def most_points(n_classes: int) -> int:
-    """Return how many points `wins_of_first` can be asked for at a time."""
-    return max(1, MOST_COUNTS // n_classes)
-
-
-def saves_work(n_points: int, n_classes: int, k: int) -> bool:
-    """Tell whether `wins_of_first` should be faster than counting all duels.
+def points_at_once(n_points: int, n_classes: int, k: int) -> int:
+    """Return how many points to ask `wins_of_first` for at a time.
 
     Parameters
     ----------
     n_points : int
-        How many points it will be asked for at a time.
+        Number of points.
     n_classes : int
         Number of labels K.
     k : int
         How many places matter.
+
+    Returns
+    -------
+    at_once : int
+        0 where it should be faster to count all duels.
     """
-    size = max(AT_A_TIME, 4 * k)
-    return n_classes >= FEWEST_LABELS * size and n_points * size >= FEWEST_POINTS * n_classes
+    size = _labels_at_a_time(k)
+    fewest = -(-FEWEST_POINTS * n_classes // size)
+    most = MOST_COUNTS // n_classes
+    if n_classes < FEWEST_LABELS * size or min(n_points, most) < fewest:
+        return 0
+    return min(most, max(fewest, -(-n_points // SHARES)))
+
+
+def _labels_at_a_time(k: int) -> int:
+    return max(AT_A_TIME, OF_PLACES * k)
 
 
 def _candidates(lost: NDArray[Any], is_done: NDArray[np.bool_], k: int) -> NDArray[np.bool_]:

@@ -21,14 +21,14 @@ from duelrank.duels._protocol import Engine, check_counts
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._counting import FEW_LABELS, Counting, Runs
 from duelrank.duels.logistic._extremes import quiet
-from duelrank.duels.logistic._first_places import most_points, saves_work, wins_of_first
+from duelrank.duels.logistic._first_places import points_at_once, wins_of_first
 from duelrank.duels.logistic._kept import KeptDuels, are_coefficients
 from duelrank.duels.logistic._margins import FeatureMargins, RowMargins, margins_of_kept
 from duelrank.duels.logistic._result import FittedDuels
 from duelrank.duels.logistic._tally import (
     Tally,
     close_ties,
-    points_at_once,
+    even_points,
     sum_again,
     sure_margins,
     ties_among,
@@ -228,10 +228,11 @@ class LinearDuels(Engine):
             return self._count_runs(X, label_order, with_expected, first)
         few_places = first is not None and first <= FEW_PLACES
         unsure_below = self._longest() * unsure_margins(X)
+        at_once = 0 if first is None else points_at_once(X.shape[0], self.n_classes_, first)
         if X.shape[0] <= FEW_POINTS:
             wins, expected = self._count_runs(X, label_order, with_expected, first, unsure_below)
-        elif first is not None and saves_work(X.shape[0] // 2, self.n_classes_, first):
-            wins, expected = self._count_first_places(X, label_order, first)
+        elif first is not None and at_once:
+            wins, expected = self._count_first_places(X, label_order, first, at_once)
         else:
             wins, expected = self._count_by_label(X, label_order, with_expected and not few_places)
         if with_expected:
@@ -288,11 +289,11 @@ class LinearDuels(Engine):
             wins[rows], expected[rows] = tally.wins(X[rows], with_expected)
 
         with quiet(), threads_of_blas() as threads:
-            threads.map(count, list(batches(X.shape[0], points_at_once(self.n_classes_))))
+            threads.map(count, even_points(X.shape[0]))
         return wins, expected
 
     def _count_first_places(
-        self, X: Floats, label_order: NDArray[np.intp], k: int
+        self, X: Floats, label_order: NDArray[np.intp], k: int, at_once: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Count the wins of labels that may be among the first k: many dense points and labels."""
         tally = self._tally(label_order)
@@ -302,7 +303,7 @@ class LinearDuels(Engine):
             wins[rows] = wins_of_first(tally, X[rows], k)
 
         with quiet(), threads_of_blas() as threads:
-            threads.map(count, list(even_batches(X.shape[0], most_points(self.n_classes_))))
+            threads.map(count, list(even_batches(X.shape[0], at_once)))
         return wins, np.zeros(wins.shape)
 
     def _decide_ties(

@@ -1,4 +1,4 @@
-"""Wins of many labels, counted label by label while the margins of its duels are in cache.
+"""Wins of many labels, counted while the margins of a few labels' duels are at hand.
 
 Labels are numbered by their places in the label order here, so that the first label of a duel is
 the favoured one: the second one wins if its margin is above zero. The duels of label a with all
@@ -8,10 +8,10 @@ they are few, with some points gives margins (K−1−a, n). A comparison makes 
 summed for one a, they are what a loses. Eight bytes are added at a time, as one number.
 
 Products are in single precision. Margins that it cannot tell from zero are computed again in double
-precision, so the wins of a point do not depend on the batch that it is in. Expected wins are sums
-of probabilities, p = ½ + ½ tanh(½ margin), in single precision as well. Where labels with equally
-many wins have sums too close to be told apart, `sum_again` takes double precision. If only the
-first k places matter, it sums up all labels that tie there, and no others need to be.
+precision, one by one, so the wins of a point do not depend on the batch that it is in. Expected
+wins are sums of probabilities, p = ½ + ½ tanh(½ margin), in single precision as well. Where labels
+with equally many wins have sums too close to be told apart, `sum_again` takes double precision. If
+only the first k places matter, it sums up all labels that tie there, and no others need to be.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from duelrank._batches import batches
-from duelrank._pairs import duel_numbers, labels_of_duels, n_pairs, pairs
+from duelrank._batches import batches, even_batches
+from duelrank._pairs import duel_numbers, labels_of_duels, pairs
 from duelrank._threads import Threads
 from duelrank.duels.logistic._batch import Floats
 from duelrank.duels.logistic._counting import MarginsOfRun
 
-# Duels that are multiplied with points at a time, unless one label has more, points then, and
-# margins if duels are few: less work would take threads longer to hand out than to do.
-DUELS_AT_ONCE, POINTS_AT_ONCE, MARGINS_AT_ONCE = 512, 1024, 2**18
+DUELS_AT_ONCE = 512  # that are multiplied with points, unless one label has more
+# Points that are counted together: threads wait for each other where they are few, and have nothing
+# to share where they are as many as all.
+FEWEST_AT_ONCE, MOST_AT_ONCE, SHARES = 256, 1024, 4
 BYTES = 8  # that are added at a time
 MOST_IN_BYTE = 255  # terms of a sum that a byte can hold
 MOST_IN_SINGLE = 32  # terms of a sum in single precision
@@ -40,6 +41,8 @@ AT_ONCE = 2**14  # margins that are computed one by one
 # Sums of K probabilities in single precision are off by less than this share of K.
 ROUNDING = 1e-6
 UNIT = 2.0**-24  # of rounding in single precision
+UNIT_OF_DOUBLE = 2.0**-53
+LARGEST = 1e38  # product of lengths that single precision holds
 
 
 class Tally(NamedTuple):
@@ -94,7 +97,7 @@ class Tally(NamedTuple):
         Parameters
         ----------
         points : ndarray of shape (n, d)
-            Some points; best as many as `points_at_once` says.
+            Some points; best as many as `even_points` cuts.
         with_expected : bool
             Whether the second result is wanted.
 
@@ -113,13 +116,13 @@ class Tally(NamedTuple):
             expected[:, self.label_order] = 0.5 * (leads.total()[:, :n_points].T + n_classes - 1)
         return wins, expected
 
-    def losses_to_first(self, points: Floats, n_opponents: int) -> tuple[NDArray[np.int32], int]:
+    def losses_to_first(self, points: Floats, n_opponents: int) -> tuple[NDArray[np.int64], int]:
         """Count what labels lose in the duels of the first ones of the label order with all.
 
         Parameters
         ----------
         points : ndarray of shape (n, d)
-            Some points; best as many as `points_at_once` says.
+            Some points; best as many as `even_points` cuts.
         n_opponents : int
             How many labels fight all others, at least.
 
@@ -158,7 +161,7 @@ class Tally(NamedTuple):
         rows[:, :-1] = points
         halves, limit = rows @ self.halves[duels].T, self._limit(points)
         later_wins = halves > limit
-        in_doubt = np.flatnonzero(later_wins ^ (halves >= -limit))
+        in_doubt = np.flatnonzero(~(later_wins | (halves < -limit)))  # of what is no number, too
         numbers, of_others = divmod(in_doubt, n_classes - 1)
         later_wins[numbers, of_others] = self._are_won(duels[of_others], points, numbers)
         loses = np.zeros((n_points, n_classes), dtype=bool)
@@ -194,9 +197,8 @@ class Tally(NamedTuple):
             not_sure ^= words_won
             rows = np.flatnonzero(np.bitwise_or.reduce(not_sure, axis=1))  # mostly none or few
             row, word = np.nonzero(not_sure[rows])
-            if len(word) > MOST_UNSURE * not_sure.size:
-                halves[:] = exact = self._halves_in_double(run, columns)
-                won[:size] = exact > 0
+            if len(word) > MOST_UNSURE * not_sure.size or np.isinf(limit):
+                halves[:], won[:size, :n_points] = self._in_double(run, points, columns)
             elif len(word):
                 of_words = unsure[:size].reshape(size, -1, BYTES)[rows[row], word]
                 which, byte = np.nonzero(of_words)
@@ -229,16 +231,30 @@ class Tally(NamedTuple):
         return ahead[:, :n_points].T, behind[:, :n_points].T
 
     def _limit(self, points: Floats) -> np.float32:
-        """Return below which size half a margin is not sure, for any duel and point."""
-        return np.float32(0.5 * self.longest * unsure_margins(points).max(initial=0))
+        """Return below which size half a margin is not sure, for any duel and point.
 
-    def _halves_in_double(self, run: slice, columns: Floats) -> Floats:
-        """Return half of the margins of a run of duels, (P', n), in double precision."""
-        numbers = self.numbers[run]
-        margins = self.coef[numbers] @ columns[:-1]
-        margins += self.intercept[numbers][:, np.newaxis]
-        margins *= 0.5 * self.signs[run][:, np.newaxis]
-        return margins
+        It is infinite where numbers are too large for single precision.
+        """
+        largest = unsure_margins(points).max(initial=0)
+        if max(1.0, self.longest) * largest > LARGEST * UNIT * points.shape[1]:
+            return np.float32(np.inf)
+        return np.float32(0.5 * self.longest * largest)
+
+    def _in_double(
+        self, run: slice, points: Floats, columns: Floats
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return half of the margins of a run of duels, and whether later labels win, (P', n)."""
+        numbers, n_points = self.numbers[run], len(points)
+        halves = self.coef[numbers] @ columns[:-1]
+        halves += self.intercept[numbers][:, np.newaxis]
+        halves *= 0.5 * self.signs[run][:, np.newaxis]
+        won = halves[:, :n_points] > 0
+        # How a product is rounded depends on how many points there are, so it does not decide.
+        limit = UNIT_OF_DOUBLE / UNIT * 0.5 * self.longest * unsure_margins(points)
+        in_doubt = ~(np.abs(halves[:, :n_points]) > limit)
+        duels, of_points = np.nonzero(in_doubt)
+        won[duels, of_points] = self._are_won(run.start + duels, points, of_points)
+        return halves, won
 
     def _are_won(
         self, duels: NDArray[np.intp], points: Floats, numbers: NDArray[np.intp]
@@ -305,9 +321,10 @@ class _Leads:
         self.single[:] = 0
 
 
-def points_at_once(n_classes: int) -> int:
-    """Return how many points are best counted at a time, a multiple of 8."""
-    return max(POINTS_AT_ONCE, MARGINS_AT_ONCE // max(1, n_pairs(n_classes)) // BYTES * BYTES)
+def even_points(n_points: int) -> list[slice]:
+    """Cut points into slices that are counted together."""
+    at_once = min(max(FEWEST_AT_ONCE, -(-n_points // SHARES)), MOST_AT_ONCE)
+    return list(even_batches(n_points, at_once))
 
 
 def unsure_margins(points: Floats) -> Floats:
@@ -339,7 +356,7 @@ def sure_margins(
 
     def margins(run: slice) -> Floats:
         result = margins_of(run)
-        rows, duels = np.nonzero(np.abs(result) <= unsure_below[:, np.newaxis])
+        rows, duels = np.nonzero(~(np.abs(result) > unsure_below[:, np.newaxis]))
         exact = margins_one_by_one(points, rows, coef, intercept, run.start + duels)
         result[rows, duels] = exact
         return result
@@ -364,7 +381,7 @@ def margins_one_by_one(
 
 
 def ties_among(wins: NDArray[np.int64], first: int | None = None) -> NDArray[np.bool_]:
-    """Tell which labels win as many duels as another label of their row, (n, K).
+    """Tell which labels win as many duels, 0 to K−1, as another label of their row, (n, K).
 
     Labels that tie behind the first so many places are left out, if this is given.
     """
@@ -398,7 +415,8 @@ def close_ties(
     n_classes = wins.shape[1]
     key = 2.0 * n_classes * wins + expected  # of labels with other wins, more than K apart
     order = np.argsort(key, axis=1)
-    too_close = 2 * ROUNDING * n_classes + np.sqrt(n_classes) * unsure_below
+    off = 2 * ROUNDING * n_classes + np.sqrt(n_classes) * unsure_below
+    too_close = np.minimum(off, n_classes)
     distance = np.diff(np.take_along_axis(key, order, axis=1), axis=1)
     close = _beside(distance <= too_close[:, np.newaxis], order)
     return close if first is None else close & ties_among(wins, first)

@@ -431,7 +431,7 @@ class _Systems:
         of ν, however much cancels in it. What margins are wrong by, their curvatures square.
         """
         rounding = np.finfo(self.gram.dtype).eps * self._terms(change)
-        rounding += np.finfo(np.float64).eps * self._terms(at.coef)
+        rounding += np.finfo(at.margins.dtype).eps * self._terms(at.coef)
         lengths = np.broadcast_to(self.lengths, at.curvature.shape)
         return rounding**2 * _dots(at.curvature, lengths**2)
 

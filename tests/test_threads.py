@@ -349,3 +349,17 @@ def test_large_rows_are_shared_among_threads_and_come_back_in_order(two_threads)
     few = rows[: LARGE // 8 - 1]
     np.testing.assert_array_equal(rows_in_threads(double, few, few), 2 * few)
     assert parts == [(len(few), threading.get_ident())]
+
+
+def test_steps_of_uneven_length_come_back_in_order_and_their_errors_too(two_threads):
+    def wait(number):
+        threading.Event().wait(0.02 if number == 0 else 0)
+        if number == 7:
+            raise ValueError("seven")
+        return number
+
+    with threads_of_blas() as threads:
+        assert threads.map(wait, list(range(7))) == list(range(7))
+        with pytest.raises(ValueError, match="seven"):
+            threads.map(wait, list(range(20)))
+    assert blas_threads() == 2

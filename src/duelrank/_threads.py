@@ -98,13 +98,17 @@ class Threads:
         # One task per thread, which takes the next item when it is done with one: some items take
         # longer, and so do cores that others use as well. A task for every item would cost more.
         results: list[Any] = [None] * len(items)
-        pending = enumerate(items)  # of which one thread at a time takes the next
+        pending, taking = iter(range(len(items))), Lock()
         told = np.geterr()  # new threads would not know what NumPy is told to ignore here
+
+        def take() -> int | None:
+            with taking:
+                return next(pending, None)
 
         def work(_: int) -> None:
             with np.errstate(**told):
-                for number, item in pending:
-                    results[number] = step(item)
+                while (number := take()) is not None:
+                    results[number] = step(items[number])
 
         list(self.pool.map(work, range(self.n_threads)))
         return results
@@ -124,6 +128,8 @@ def threads_of_blas() -> Iterator[Threads]:
 
 def rows_in_threads(function: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> NDArray[Any]:
     """Apply a function of rows, each for itself, to many of them in threads.
+
+    BLAS has one thread meanwhile, in the whole process, although nothing here may need it.
 
     Parameters
     ----------

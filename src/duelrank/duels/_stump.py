@@ -97,7 +97,7 @@ class StumpDuels(Engine):
             X, feedback, weights = X[seen], feedback[seen], weights[seen]
 
         best = _BestStumps(count_sides(feedback, n_classes, weights))
-        weights = _as_counts(weights)
+        weights = _as_counts_if_whole(weights)
         with Progress(self, X.shape[1], "feature", self.verbose) as progress:
             for feature in range(X.shape[1]):
                 _search_feature(best, feature, X[:, feature], feedback, n_classes, weights)
@@ -210,8 +210,8 @@ class _SortedFeature(NamedTuple):
     weights: NDArray[Any]
 
 
-def _as_counts(weights: NDArray[np.float64]) -> NDArray[Any]:
-    """Return whole weights as integers, half as long and summed without rounding."""
+def _as_counts_if_whole(weights: NDArray[np.float64]) -> NDArray[Any]:
+    """Return whole weights as integers, which have half the bytes and are summed exactly."""
     is_whole = weights.sum() <= np.iinfo(np.int32).max and (weights == np.floor(weights)).all()
     return weights.astype(np.int32) if is_whole else weights
 
@@ -247,7 +247,7 @@ class _RunningCount(NamedTuple):
     places: NDArray[np.intp]
     weights: NDArray[Any]
 
-    def at(self, place: int) -> tuple[float, list[int]]:
+    def at(self, place: int) -> tuple[Any, list[int]]:
         """Return the weight up to a place, and the label's next place, if there is one."""
         after = int(np.searchsorted(self.places, place, side="right"))
         return (self.weights[after - 1] if after else 0.0), self.places[after : after + 1].tolist()

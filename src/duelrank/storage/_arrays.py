@@ -27,7 +27,7 @@ HEADERS = {
 LONGEST_HEADER = 10_000  # that NumPy reads
 BYTES_OF_LENGTH = {(1, 0): 2, (2, 0): 4}  # a number, before the header
 # NumPy reads a header as Python, and Python may warn of what it reads. NumPy writes nothing else.
-TYPE = rb"'[<>|=]?\w+(\[\w+\])?'"
+TYPE = rb"'[<>|=]?[biufcOSUVMm]\d*(\[\w+\])?'"
 HEADER = re.compile(
     rb"\{'descr': (%(type)s|\[(\('\w*', %(type)s\)(, )?)+\]), 'fortran_order': (True|False), "
     rb"'shape': \((\d+(, \d+)*,?)?\), \}\s*" % {b"type": TYPE},

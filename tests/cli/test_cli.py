@@ -157,7 +157,7 @@ ERRORS = {
     ),
     "unreadable model": (
         "explain cut.skops flowers.csv --row 0",
-        "cut.skops is truncated or damaged (File is not a zip file).",
+        "cut.skops is truncated or damaged (it does not end where it should).",
     ),
     "overwritten data": (
         "fit flowers.csv --target species -o ./flowers.csv",

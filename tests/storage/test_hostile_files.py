@@ -343,6 +343,17 @@ def test_every_lost_byte_is_told_as_damage(path):
             describe(path)
 
 
+@pytest.mark.parametrize("more", [b"\0", b"\n\n", bytes(22), b"PK\x05\x06", bytes(500_000)])
+def test_bytes_behind_the_end_are_told_as_damage(path, more):
+    save(simple_model(), path)
+    with path.open("ab") as file:
+        file.write(more)
+    with pytest.raises(ModelFileError, match="truncated or damaged"):
+        load(path)
+    with pytest.raises(ModelFileError, match="truncated or damaged"):
+        describe(path)
+
+
 def test_an_altered_byte_is_told_as_damage_or_changes_nothing(path):
     save(simple_model(), path)
     content, description = path.read_bytes(), describe(path)

@@ -28,7 +28,14 @@ from duelrank.storage._limits import (
     most_objects,
     parts_of_json,
 )
-from duelrank.storage._members import SIGNATURE, bytes_compressed, read_members, write_members
+from duelrank.storage._members import (
+    END,
+    END_SIZE,
+    SIGNATURE,
+    bytes_compressed,
+    read_members,
+    write_members,
+)
 from duelrank.storage._names import current_name, dictionaries_in, public_name, rename
 from duelrank.storage._schema import SchemaError, check_schema
 
@@ -133,6 +140,8 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
 
 
 def _read_archive(path: str | os.PathLike[str], content: bytes) -> Archive:
+    if not content[-END_SIZE:].startswith(END):
+        raise ModelFileError(f"{path} is truncated or damaged (it does not end where it should).")
     size = len(content)
     unpacking = allowed_bytes(size)
     try:

@@ -30,6 +30,7 @@ LARGEST_SHARE = 0.9
 # and of what else is there.
 LOCAL_HEADER = struct.Struct("<4s22xHH")
 SIGNATURE = b"PK\x03\x04"
+END, END_SIZE = b"PK\x05\x06", 22  # the last record of an archive without a comment
 ENCRYPTED = 1  # a bit of the flags of a member
 
 

@@ -141,9 +141,10 @@ def test_whole_numbers_that_cancel_are_left_to_the_label_order() -> None:
 def test_few_labels_or_points_are_counted_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert points_at_once(10_000, 1000, 5) == 2500
-    assert points_at_once(1500, 1000, 5) == 1000  # of each a label fights enough
+    assert points_at_once(5000, 1000, 5) == 2000  # of which every label fights enough
+    assert points_at_once(2000, 1000, 5) == 1000  # two threads
     assert points_at_once(10**6, 1000, 5) == 2**23 // 1000  # which are held
     assert points_at_once(10_000, 300, 5) == 0
-    assert points_at_once(100, 1000, 5) == 0
+    assert points_at_once(1900, 1000, 5) == 0
     assert points_at_once(10_000, 1000, 200) == 0
     assert points_at_once(10**6, 5000, 1) == 0  # too few of so many labels can be held

@@ -25,9 +25,9 @@ OPPONENTS = 48  # of all labels
 MOST_LOST = 1 / 6  # share of these duels that the k-th best label may lose
 AT_A_TIME, OF_PLACES = 24, 4  # labels of a point that fight all their duels, and for every place
 MOST_ROUNDS = 4
-# Points are handled in so many shares for threads, unless that are too many counts to hold or too
-# few points for every label that fights. With few points or labels it is faster to count all duels.
-SHARES, MOST_COUNTS, FEWEST_POINTS = 4, 2**23, 24
+# Points are handled in so many shares for threads, or in two if there are few for every label that
+# fights, and no more than can be held. With few points or labels it is faster to count all duels.
+SHARES, MOST_COUNTS, FEWEST_POINTS = 4, 2**23, 48
 FEWEST_LABELS = 32  # for every label that fights all its duels
 
 
@@ -107,7 +107,7 @@ def points_at_once(n_points: int, n_classes: int, k: int) -> int:
     most = MOST_COUNTS // n_classes
     if n_classes < FEWEST_LABELS * size or min(n_points, most) < fewest:
         return 0
-    return min(most, max(fewest, -(-n_points // SHARES)))
+    return min(most, -(-n_points // 2), max(fewest, -(-n_points // SHARES)))
 
 
 def _labels_at_a_time(k: int) -> int:

@@ -99,9 +99,9 @@ def top_from_wins(
 ) -> NDArray[np.intp]:
     """Return the codes of the first k labels, (n, k), by duels won, ties by the expected wins.
 
-    They are the first k by `copeland_from_wins`. Wins below that of the k-th best may be any such
-    numbers. The expected wins of rows without ties among or
-    next to these k labels may be any numbers from 0 to K−1.
+    They are the first k by `copeland_from_wins`. Wins below those of the k-th best may be any
+    numbers below them. The expected wins of rows without ties among or next to these k labels may
+    be any numbers from 0 to K−1.
     """
     scores = _wins_and_evidence(wins, expected)[:, label_order]
     return label_order[top_from_scores(scores, k)]
